@@ -181,11 +181,23 @@ pub(super) fn authentication(reader: &mut Reader<'_>, node: &Node) {
 /// The keys of a question to a model that have its text.
 pub(super) const QUESTION_KEYS: [&str; 2] = ["prompt", "messages"];
 
-/// Reports a question to a model that has both a `prompt` and `messages`.
+/// Returns true if an input has the text of a question to a model. Null is no text.
+pub(super) fn is_question(entry: &Entry) -> bool {
+    QUESTION_KEYS.contains(&&*entry.key) && !matches!(entry.value.kind, Kind::Null)
+}
+
+/// Reports a question to a model that has both a `prompt` and `messages`. A value that is computed may be null, so the
+/// run reports it.
 pub(super) fn single_question(reader: &mut Reader<'_>, entries: &[&Entry]) {
-    let mut given = entries.iter().filter(|entry| {
-        QUESTION_KEYS.contains(&&*entry.key) && !matches!(entry.value.kind, Kind::Null)
-    });
+    let is_computed = |entry: &Entry| {
+        let text = entry.value.as_str().map(str::trim);
+        text.is_some_and(|text| {
+            text.starts_with('@') || text.starts_with("{{") && text.ends_with("}}")
+        })
+    };
+    let mut given = entries
+        .iter()
+        .filter(|entry| is_question(entry) && !is_computed(entry));
     if let (Some(first), Some(second)) = (given.next(), given.next()) {
         let what = format!("`{}` and `{}` exclude each other", first.key, second.key);
         let hint = "put the prompt into `messages`: { role: user, content: \"…\" }";

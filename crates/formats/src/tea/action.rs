@@ -426,7 +426,7 @@ impl<'n> Tea<'_, 'n> {
             // An evaluation with a schema does not call a model, so it has no defaults for models.
             "llm.call" | "reflection.evaluate" if name == "llm.call" || schema.is_none() => {
                 // The question of the action replaces the default one, also in the other form.
-                let asks = checks::QUESTION_KEYS.iter().any(|key| has(key));
+                let asks = with.iter().any(|entry| checks::is_question(entry));
                 let replaced = |key: &str| asks && checks::QUESTION_KEYS.contains(&key);
                 let own = self.llm.iter();
                 let own = own.filter(|(key, _)| !has(key) && !replaced(key));
