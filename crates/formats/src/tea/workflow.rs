@@ -166,8 +166,8 @@ impl<'n> Tea<'_, 'n> {
     fn settings(&mut self, settings: &'n Entry) -> u32 {
         let entries = settings.value.entries().unwrap_or_default();
         let find = |key: &str| entries.iter().find(|entry| entry.key == key);
-        if let Some(llm) = find("llm") {
-            let entries = llm.value.entries().unwrap_or_default();
+        if let Some(llm) = find("llm").filter(|llm| !matches!(llm.value.kind, Kind::Null)) {
+            let entries = self.map(llm, "for example llm: { model: gpt-4o }");
             self.model_keys("`settings.llm`", &[], entries.iter());
             for entry in entries {
                 let template = self.template(&entry.value);
