@@ -247,6 +247,29 @@ fn wrong_arguments_are_named() {
 }
 
 #[test]
+fn numbers_and_formats_are_pythons() {
+    gives(
+        "{{ [none | int(default=5), none | int, none | float(1.5), none | float] }}",
+        "[5, 0, 1.5, 0.0]",
+    );
+    gives(
+        "{{ ['0xff' | int(base=0), '-0B11' | int(base=0), '12' | int(base=0)] }}",
+        "[255, -3, 12]",
+    );
+    gives("{{ ['0xff' | int(base=16), 'ff' | int(-1)] }}", "[255, -1]");
+    gives("{{ ((1,) + (2,)) ~ ((1,) + [2]) }}", r#""(1, 2)[1, 2]""#);
+    let unused = "not all arguments of the format are used";
+    fails("{{ '%s' % (1, 2) }}", unused);
+    fails("{{ '100%%' % 1 }}", unused);
+    fails("{{ '%s' | format(1, 2) }}", unused);
+    gives("{{ '%(a)s%%' % {'a': 1, 'b': 2} }}", r#""1%""#);
+    gives(
+        "{{ ('a' % {'b': 1}) ~ ('%*d' % (3, 1)) ~ ('%s' % [1, 2]) }}",
+        r#""a  1[1, 2]""#,
+    );
+}
+
+#[test]
 fn the_first_of_equal_values_is_the_largest() {
     gives("{{ ['a', 'A'] | max }}", r#""a""#);
     gives("{{ ['A', 'a'] | max }}", r#""A""#);

@@ -413,6 +413,7 @@ fn int(
             let number = value.as_str().and_then(|text| text::int(text, base));
             Ok(number.map_or_else(otherwise, Value::from))
         }
+        ValueKind::None => Ok(otherwise()),
         _ => Ok(call("int", vec![value], &no_kwargs()).unwrap_or_else(|_| otherwise())),
     }
 }
@@ -423,6 +424,7 @@ fn float(value: Value, default: Option<Value>, kwargs: Kwargs) -> Result<Value, 
     required_argument(Some(&value))?;
     let number = match value.as_str() {
         Some(text) => text::float(text).map(Value::from),
+        None if value.is_none() => None,
         None => call("float", vec![value], &no_kwargs()).ok(),
     };
     Ok(number.unwrap_or_else(|| default.unwrap_or_else(|| Value::from(0.0))))
@@ -452,7 +454,11 @@ fn bounded(name: &str, args: &[Value], kwargs: &Kwargs) -> Result<Value, Error> 
     let most = match name {
         "replace" => replaced(Some(&value), first, args.get(1)),
         "join" => joined(Some(&value), text_length(first))?,
-        "format" => formatted(value.as_str().unwrap_or_default(), '%', &args)?,
+        "format" => {
+            let pattern = value.as_str().unwrap_or_default();
+            text::check_count(pattern, &args)?;
+            formatted(pattern, '%', &args)?
+        }
         "indent" => {
             let lines = value.as_str().map_or(1, |text| text.split('\n').count());
             let width = number(first).max(text_length(first)).max(4);

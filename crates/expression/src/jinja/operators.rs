@@ -443,7 +443,10 @@ fn add(a: Value, b: Value, x: &str, y: &str) -> Result<Value, Error> {
         let mut all = Vec::new();
         elements(&a, &mut all)?;
         elements(&b, &mut all)?;
-        return Ok(Value::from(all));
+        return Ok(match a.is_tuple() && b.is_tuple() {
+            true => Value::from(Tuple::from(all)),
+            false => Value::from(all),
+        });
     }
     Err(impossible("+", &a, &b, x, y))
 }

@@ -1,7 +1,7 @@
 //! Methods of Python's text and filters of Jinja2 that minijinja does not have, or implements differently.
 //! They are pure functions of text. Their callers use [`grows_to`] to limit the size of the results.
 
-use minijinja::value::{Tuple, Value};
+use minijinja::value::{Tuple, Value, ValueKind};
 use minijinja::{Error, ErrorKind};
 use windlass_value::words;
 
@@ -342,6 +342,19 @@ pub(super) fn check_precision(pattern: &str, mark: char) -> Result<(), Error> {
     Ok(())
 }
 
+/// Checks that a pattern of `%` uses all arguments. As in Python, it may ignore a single map or list.
+pub(super) fn check_count(pattern: &str, args: &[Value]) -> Result<(), Error> {
+    let directives = pattern.replace("%%", "").matches('%').count();
+    let is_ignored = match args {
+        [only] => matches!(only.kind(), ValueKind::Map | ValueKind::Seq),
+        _ => false,
+    };
+    match args.len() > directives && !is_ignored {
+        true => Err(invalid("not all arguments of the format are used")),
+        false => Ok(()),
+    }
+}
+
 /// Implements `indent` of Jinja2.
 pub(super) fn indent(text: &str, with: &str, first: bool, blank: bool) -> String {
     let mut out = String::with_capacity(text.len());
@@ -375,10 +388,17 @@ pub(super) fn escape(text: &str) -> String {
 }
 
 /// Returns the whole number in a text, as `int` of Jinja2 does.
-/// A fraction is dropped. Returns `None` for text that is not a number.
+/// A fraction is dropped. The base 0 is the one of the text's prefix. Returns `None` for text that is not a number.
 #[allow(clippy::cast_possible_truncation)] // Within the bounds that are checked.
 pub(super) fn int(text: &str, base: u32) -> Option<i128> {
-    let base = base.clamp(2, 36);
+    let unsigned = text.trim().trim_start_matches(['+', '-']);
+    let base = match unsigned.get(..2).filter(|_| base == 0) {
+        Some("0b" | "0B") => 2,
+        Some("0o" | "0O") => 8,
+        Some("0x" | "0X") => 16,
+        _ if base == 0 => 10,
+        _ => base.clamp(2, 36),
+    };
     let plain = numeral(text, base)?;
     let (negative, digits) = match plain.strip_prefix('-') {
         Some(digits) => (true, digits),
