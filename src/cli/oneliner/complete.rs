@@ -314,10 +314,7 @@ pub(super) fn unreadable_link(next: &NextPage) -> Option<(String, Value)> {
         return None;
     }
     let text = format!("({LOOK_OUTPUTS}.headers.link | default(''))");
-    let plain = format!("{text} | lower | replace(' ', '') | replace('\"', '')");
-    let condition = format!(
-        "'rel=next' in ({plain}) and not ({LOOK_OUTPUTS}.get('links') or {{}}).get('next')"
-    );
+    let condition = format!("'next' in {text} | lower and not {LOOK_OUTPUTS}.get('links')");
     let message = format!(
         "the header `Link` of the last page names a next page, and cannot be read: {{{{ {text} }}}}"
     );

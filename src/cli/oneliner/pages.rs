@@ -76,21 +76,22 @@ pub(super) fn pages(args: &PaginateArgs, to: &str, times: u64) -> Result<Value, 
     let reads = reads_members(&items)
         || matches!(&paging.next, NextPage::Expression(it) if reads_members(it));
     let answer = format!("{LOOK_OUTPUTS}.body");
-    // A text has no members, and is no list of rows. So an answer that is a text counts as failed.
-    let is_text = match reads || all == answer {
-        true => format!("{answer} is string or "),
+    // A text has no members, so an answer that is a text counts as failed. With the default `--items`, only a later page
+    // does: a first page that is a text is a wrong address, which another attempt does not correct.
+    let is_text = match (reads, all == answer) {
+        (true, _) => format!("{answer} is string or "),
+        (false, true) => format!("({answer} is string and variables.at.page_number > 0) or "),
+        (false, false) => String::new(),
+    };
+    // An answer without a body counts as failed, unless its status or `--items` expects it.
+    let is_empty = match all == answer || missing_member(&all).is_some() {
+        true => format!("({answer} is none and {LOOK_OUTPUTS}.statusCode != 204) or "),
         false => String::new(),
     };
     let [items, all] = [items, all].map(|rows| format!("(({rows}) if {IS_PAGE} else [])"));
-    // An answer without a body counts as failed, unless its status says so: at the end of numbered pages, or at the
-    // first page. A next page to which an earlier one leads has a body.
-    let may_be_empty = match is_numbered {
-        true => format!("{LOOK_OUTPUTS}.statusCode == 204"),
-        false => format!("{LOOK_OUTPUTS}.statusCode == 204 and variables.at.page_number == 0"),
-    };
     // So does an error that is reported with the status 200, and has no rows.
     let failed = format!(
-        "({answer} is none and not ({may_be_empty})) or {is_text}{answer} is mapping and ({answer}.get('error') or {answer}.get('errors')) and {no_rows}"
+        "{is_empty}{is_text}{answer} is mapping and ({answer}.get('error') or {answer}.get('errors')) and {no_rows}"
     );
     let page = format!("{LOOK_OUTPUTS}.statusCode < 400 and not ({failed})");
     let expected = match refusal_ends {

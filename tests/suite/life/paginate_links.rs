@@ -41,13 +41,56 @@ fn an_answer_without_a_body_is_requested_again() {
 }
 
 #[test]
-fn a_first_page_may_have_the_status_204() {
-    let (base, _) = serve(|_| (204, vec![], json!(null)));
-    for items in ["body", "body.items"] {
+fn a_page_may_have_the_status_204() {
+    for items in ["body", "body.items", "(body or [])"] {
+        for (empty, expected) in [("1", 0), ("3", 2)] {
+            let folder = Folder::new();
+            let (base, _) = serve(move |path| match number(path, "page").unwrap_or(1) {
+                page if page.to_string() == empty => (204, vec![], json!(null)),
+                _ => {
+                    let (status, headers, body) = linked(path, usual);
+                    let body = match items {
+                        "body.items" => json!({ "items": body }),
+                        _ => body,
+                    };
+                    (status, headers, body)
+                }
+            });
+            let line = ["paginate", &base, "--items", items, "--to", "rows"];
+            folder.run(&line).left(0, &[]);
+            assert_eq!(folder.read("rows"), lines(0..expected), "{items}");
+        }
+    }
+}
+
+/// A first page that is no JSON is a wrong address, and `--items` may expect an answer without a body.
+#[test]
+fn what_another_attempt_does_not_correct_is_not_requested_again() {
+    let folder = Folder::new();
+    let (base, requested) = serve(|_| (200, vec![], json!("<html>login</html>")));
+    let line = ["paginate", &base, "--to", "rows"];
+    folder.run(&line).left(1, &["`--items` must be the list"]);
+    assert_eq!(requested.lock().unwrap().len(), 1);
+    let (base, requested) = serve(|_| (200, vec![], json!(null)));
+    let line = ["paginate", &base, "--items", "body or []", "--to", "rows"];
+    folder.run(&line).left(0, &[]);
+    assert_eq!(requested.lock().unwrap().len(), 1);
+}
+
+/// A header `Link` without a next page ends the pages, whatever words it has.
+#[test]
+fn a_link_to_something_else_is_no_next_page() {
+    for link in [
+        "</a>; rel=\"next-archive\"",
+        "</x?rel=next>; rel=\"prev\"",
+        "</x>; rel=\"prev\"; title=\"next; rel=next\"",
+    ] {
         let folder = Folder::new();
-        let line = ["paginate", &base, "--items", items, "--to", "rows"];
-        folder.run(&line).left(0, &[]);
-        assert_eq!(folder.read("rows"), "", "{items}");
+        let (base, _) = serve(move |_| (200, vec![("link", link.to_owned())], json!(rows(0..1))));
+        folder
+            .run(&["paginate", &base, "--to", "rows"])
+            .left(0, &[]);
+        assert_eq!(folder.read("rows"), lines(0..1), "{link}");
     }
 }
 
