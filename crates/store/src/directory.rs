@@ -116,8 +116,6 @@ pub(super) fn remove_unfinished_stores(dir: &Path, own: &Path) {
         let Some(process) = name.and_then(|name| name.strip_prefix(FRESH)) else {
             continue;
         };
-        // A copy for reading has a further part in its name.
-        let process = process.split('-').next().unwrap_or_default();
         if path == own || !Path::new("/proc").join(process).exists() {
             // If the removal fails, the directory that remains does no harm.
             let _ = fs::remove_dir_all(path);

@@ -219,6 +219,25 @@ fn a_command_that_only_reads_leaves_a_migrated_store_and_its_copies_as_they_are(
     }
 }
 
+/// A command that only reads removes the copies that killed ones have left, and no others.
+#[test]
+fn copies_of_killed_commands_are_removed() {
+    let place = Place::new();
+    fill(&place.state(), 2, 4);
+    let migrated = place.run(&["migrate", "--to", "fjall"]);
+    assert_eq!(migrated.status.code(), Some(0), "{migrated:?}");
+    let [left, used] = ["windlass-copy-1-left", "windlass-copy-999999999-used"].map(|name| {
+        let copy = place.state().join(name);
+        fs::create_dir(&copy).unwrap();
+        (fs::File::create(copy.join("lock")).unwrap(), copy)
+    });
+    // In another container, the id of a process that lives may be that of none here, and the other way round.
+    used.0.lock().unwrap();
+    let listed = place.run(&["list"]);
+    assert_eq!(listed.status.code(), Some(0), "{listed:?}");
+    assert!(!left.1.exists() && used.1.exists());
+}
+
 /// All commands that only read end with this code and change no file.
 fn read_only(dest: &Path, code: i32) {
     let before = content(dest);

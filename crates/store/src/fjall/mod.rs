@@ -20,7 +20,7 @@ mod tables;
 
 use self::archive::check_archives;
 use self::journal::{ActiveJournal, check_journals, prepare_journals};
-use self::scratch::Scratch;
+use self::scratch::{Scratch, remove_left};
 use crate::creation_lock::{CreationLock, lock, locked};
 use crate::directory::{
     DIRECTORY, OwnedDirectory, create_directories, files, forget_cached, restrict_modes,
@@ -81,6 +81,7 @@ impl FjallStore {
         let name = dir.display().to_string();
         let path = dir.join(DIRECTORY);
         StoreKind::Fjall.check(dir)?;
+        remove_left(dir);
         if StoreKind::of(dir).is_some() {
             // fjall would wait for the lock, but this returns an error at once. The lock is released again, so that
             // fjall can lock it.
@@ -327,7 +328,9 @@ impl Kv for Fjall {
         // The lock prevents `reopen` from changing the files while they are read. Even a `reopen` that fails may have
         // written to them.
         let _open = self.open.read().unwrap_or_else(PoisonError::into_inner);
-        let store = copied(&self.dir).ok()?;
+        check_undamaged(&self.dir).ok()?;
+        let scratch = Scratch::copy_store(&self.dir).ok()?;
+        let store = open_copy(scratch, &self.name).ok()?;
         let last = store.reader.root().ok()??.group;
         let whole = (read_watermark(&self.dir.join(DIRECTORY)).ok()? == last).then_some(store)?;
         whole.in_memory().ok()
@@ -365,33 +368,44 @@ impl Kv for Fjall {
     }
 }
 
-/// Opens a temporary copy of the store of a state directory that no process owns.
+/// Opens a temporary copy of the store of a state directory that no process owns. If there is no space for a copy, opens
+/// the store itself. A damaged store is refused first, because fjall would truncate its journal.
 ///
 /// # Errors
 /// The errors of [`FjallStore::open_with`].
 pub(super) fn open_for_inspection(dir: &Path) -> Result<FjallStore, StoreError> {
     let (name, path) = (dir.display().to_string(), dir.join(DIRECTORY));
     let unowned = lock(dir, &path, FlockArg::LockSharedNonblock);
-    let _unowned = unowned.map_err(|error| path_error(error, &name))?;
-    copied(dir)
+    let unowned = unowned.map_err(|error| path_error(error, &name))?;
+    check_undamaged(dir)?;
+    let scratch = Scratch::copy_store(dir).map_err(StoreError::Io);
+    drop(unowned);
+    match scratch.and_then(|scratch| open_copy(scratch, &name)) {
+        Err(StoreError::Io(_) | StoreError::Unopened { .. }) => {
+            FjallStore::open_with(dir, StoreOptions::default())
+        }
+        opened => opened,
+    }
 }
 
-/// Opens a temporary copy of the store in a state directory. The copy is removed when the store is closed. The store is
-/// checked first, because fjall would truncate the copy of a damaged journal.
-fn copied(dir: &Path) -> Result<FjallStore, StoreError> {
+/// Refuses a store if fjall would lose acknowledged groups of it.
+fn check_undamaged(dir: &Path) -> Result<(), StoreError> {
     let path = dir.join(DIRECTORY);
     check_journals(&path)?;
-    check_archives(&path.join(FJALL))?;
-    let scratch = Scratch::copy_store(dir).map_err(StoreError::Io)?;
-    let (at, name) = (scratch.path().to_owned(), dir.display().to_string());
+    check_archives(&path.join(FJALL))
+}
+
+/// Opens a temporary copy of a store. The copy is removed when the store is closed.
+fn open_copy(scratch: Scratch, name: &str) -> Result<FjallStore, StoreError> {
+    let at = scratch.path().to_owned();
     let path = at.join(DIRECTORY);
     prepare_journals(&path)?;
     let options = StoreOptions::default();
     // Not with `open`, which changes the modes of files: the tables may be those of the store.
-    let opened = OpenedFjall::at(&path, options, || Watermark::open(&path), &name)?;
-    let mut database = Fjall::of(opened, &at, options, &name)?;
+    let opened = OpenedFjall::at(&path, options, || Watermark::open(&path), name)?;
+    let mut database = Fjall::of(opened, &at, options, name)?;
     database._scratch = Some(scratch);
-    FjallStore::recover(database, options.retention, &name)
+    FjallStore::recover(database, options.retention, name)
 }
 
 impl From<fjall::Error> for KvError {
