@@ -40,7 +40,7 @@ pub async fn serve(global: &Global, screen: Screen, args: &ServeArgs) -> Result<
         }
     };
     let options = Options {
-        listen: args.listen,
+        listen: args.listen.address,
         tokens,
         token_file,
         console: match args.ui {
@@ -56,7 +56,11 @@ pub async fn serve(global: &Global, screen: Screen, args: &ServeArgs) -> Result<
             _ => None,
         },
         allow_plain: global.allow_plain_http,
-        hosts: args.allow_host.clone(),
+        hosts: [
+            &args.allow_host[..],
+            std::slice::from_ref(&args.listen.host),
+        ]
+        .concat(),
         origins: args.allow_origin.clone(),
         connections: args.max_connections,
         idle_timeout: args.client_timeout.0,

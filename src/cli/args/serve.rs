@@ -12,7 +12,7 @@ use url::Url;
 pub struct ServeArgs {
     /// Address to listen on; port 0 selects a free one
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7465", value_parser = address)]
-    pub listen: SocketAddr,
+    pub listen: ListenArg,
     /// Address under which others reach the server, e.g. `https://loops.example.com`, for `callbackUrl`; default: its own
     #[arg(long, value_name = "URL")]
     pub public_url: Option<String>,
@@ -150,15 +150,27 @@ fn positive(text: &str) -> Result<usize, String> {
     }
 }
 
+/// An address to listen on.
+#[derive(Clone, Debug)]
+pub struct ListenArg {
+    pub address: SocketAddr,
+    /// The host as it is written, which clients may name as well.
+    pub host: String,
+}
+
 /// Parses an address to listen on. Looks the name of a host up.
-fn address(text: &str) -> Result<SocketAddr, String> {
+fn address(text: &str) -> Result<ListenArg, String> {
     let found = text.to_socket_addrs().map_err(|error| {
         format!("{error}: write an IP address or a host name, and a port, e.g. 127.0.0.1:7465")
     });
     let found: Vec<SocketAddr> = found?.collect();
     let ipv4 = found.iter().find(|address| address.is_ipv4());
     let first = ipv4.or(found.first()).copied();
-    first.ok_or_else(|| format!("`{text}` has no address"))
+    let (host, _) = text.rsplit_once(':').unwrap_or_default();
+    Ok(ListenArg {
+        address: first.ok_or_else(|| format!("`{text}` has no address"))?,
+        host: host.to_owned(),
+    })
 }
 
 /// Parses the name of a host as it is compared with the header `Host`.
