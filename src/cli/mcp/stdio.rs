@@ -29,14 +29,14 @@ impl Stdio {
         }
     }
 
-    /// Reads to the end of the line. Returns false at the end of the input.
+    /// Reads to the end of the line, which may be the end of the input. Returns false if there is no further line.
     async fn read_line(&mut self) -> io::Result<bool> {
         loop {
             let available = self.input.fill_buf().await?;
             let end = available.iter().position(|byte| *byte == b'\n');
             let length = end.map_or(available.len(), |end| end + 1);
             if length == 0 {
-                return Ok(false);
+                return Ok(!self.line.is_empty());
             }
             let room = MAX_LINE.saturating_sub(self.line.len());
             self.is_too_long |= length > room;

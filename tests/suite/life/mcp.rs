@@ -1207,3 +1207,22 @@ fn what_is_no_message_ends_nothing() {
     );
     agent.leave();
 }
+
+/// A script may send its message without a line break at the end.
+#[test]
+fn the_last_message_needs_no_line_break() {
+    let folder = Folder::new();
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": { "name": "script", "version": "1" },
+    } });
+    let path = folder.file("message.json", message.to_string());
+    let mut command = folder.command(&["mcp"]);
+    command.stdin(std::fs::File::open(path).unwrap());
+    let output = command.output().unwrap();
+    let answer = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        answer.contains("\"protocolVersion\":\"2025-11-25\""),
+        "{answer}"
+    );
+}
