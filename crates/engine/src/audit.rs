@@ -7,18 +7,17 @@
 
 use crate::scheduler::now;
 use crate::{Actor, EngineError, ErrorCode};
-use nix::unistd::Uid;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError, mpsc};
 use tokio::sync::oneshot;
 use ulid::Ulid;
 use utoipa::ToSchema;
-use windlass_store::StoreError;
+use windlass_store::{StoreError, give_entry_to_owner};
 use windlass_value::time::Timestamp;
 
 /// The current file in a state directory.
@@ -391,7 +390,10 @@ fn open(path: &Path) -> io::Result<File> {
     options.read(true).append(true).create(true).mode(0o600);
     let mut file = match options.create_new(true).open(path) {
         Ok(file) => {
-            give_to_owner(&file, path);
+            // If this fails, `windlass doctor` reports the file.
+            if let Some(folder) = path.parent() {
+                give_entry_to_owner(folder, FILE.as_ref());
+            }
             file
         }
         Err(_) => options.create_new(false).open(path)?,
@@ -409,15 +411,6 @@ fn open(path: &Path) -> io::Result<File> {
         File::open(folder)?.sync_all()?;
     }
     Ok(file)
-}
-
-/// Gives a new file of root to the owner of its folder, who could not write to it otherwise.
-fn give_to_owner(file: &File, path: &Path) {
-    let folder = path.parent().and_then(|folder| fs::metadata(folder).ok());
-    if let Some(folder) = folder.filter(|_| Uid::effective().is_root()) {
-        // If this fails, `windlass doctor` reports the file.
-        let _ = fchown(file, Some(folder.uid()), Some(folder.gid()));
-    }
 }
 
 #[cfg(test)]

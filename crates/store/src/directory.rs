@@ -62,9 +62,14 @@ pub(super) fn restrict_modes(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives the store in a state directory to the owner of the directory, if root has created files of it. Otherwise the
-/// owner could not open them.
+/// Gives the store in a state directory to the owner of the directory, if root has created files of it.
 pub(super) fn give_to_owner(dir: &Path) {
+    give_entry_to_owner(dir, DIRECTORY.as_ref());
+}
+
+/// Gives an entry of a directory, and everything in it, to the owner of the directory, if root has created it. Otherwise
+/// the owner could not open it.
+pub fn give_entry_to_owner(dir: &Path, entry: &OsStr) {
     if !Uid::effective().is_root() {
         return;
     }
@@ -73,7 +78,7 @@ pub(super) fn give_to_owner(dir: &Path) {
         let about = folder.metadata()?;
         match about.uid() {
             0 => Ok(()),
-            _ => give(&folder, DIRECTORY.as_ref(), &about),
+            _ => give(&folder, entry, &about),
         }
     });
 }

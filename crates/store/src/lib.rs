@@ -50,6 +50,7 @@ mod write_batch;
 
 pub use archive::{EndedIteration, LoopIterations, RowLocation, iteration_of};
 pub use copy::{ConversionSummary, compact, convert, restore};
+pub use directory::give_entry_to_owner;
 pub use disk::{DiskStore, StoreOptions, open, open_for_inspection, open_to_examine, open_with};
 pub use feed::{Feed, Wake};
 pub use integrity::{IntegrityReport, Issue};
