@@ -132,18 +132,11 @@ impl CopyLock {
         let path = dir.join(COPYING);
         let mut options = File::options();
         let file = options.create(true).append(true).open(&path);
-        let name = dir.display().to_string();
-        let lock = Flock::lock(
-            file.map_err(StoreError::Io)?,
-            FlockArg::LockExclusiveNonblock,
-        );
-        let lock = lock.map_err(|(_, errno)| match errno {
-            Errno::EWOULDBLOCK => locked(&name),
-            errno => StoreError::Io(errno.into()),
-        })?;
+        let file = file.map_err(StoreError::Io)?;
+        let lock = lock_file(dir, file, FlockArg::LockExclusiveNonblock)?;
         // Another copy may have ended just before this one got the lock. Then the file is removed.
         match lock.metadata().map_err(StoreError::Io)?.nlink() {
-            0 => Err(locked(&name)),
+            0 => Err(locked(&dir.display().to_string())),
             _ => Ok(Self { path, _lock: lock }),
         }
     }
@@ -186,7 +179,12 @@ pub(super) fn lock(dir: &Path, path: &Path, how: FlockArg) -> Result<Flock<File>
         }),
         _ => StoreError::Io(error),
     })?;
-    Flock::lock(log, how).map_err(|(_, errno)| match errno {
+    lock_file(dir, log, how)
+}
+
+/// Locks a file. If another process has locked it, returns the error of a store in `dir` that another process owns.
+fn lock_file(dir: &Path, file: File, how: FlockArg) -> Result<Flock<File>, StoreError> {
+    Flock::lock(file, how).map_err(|(_, errno)| match errno {
         Errno::EWOULDBLOCK => locked(&dir.display().to_string()),
         errno => StoreError::Io(errno.into()),
     })
