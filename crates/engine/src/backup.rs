@@ -31,7 +31,7 @@ impl Engine {
     ///
     /// # Errors
     /// Returns [`EngineError::StoreExists`] if the directory has a store already, [`EngineError::BackupRunning`] if
-    /// another backup is being written there, or store errors. After an error there is no copy.
+    /// another backup is being written there, or store errors. After an error, no copy exists.
     pub fn backup(&self, dir: &Path) -> Result<BackedUp, EngineError> {
         check_no_store(dir)?;
         let copied = self.launcher.store.backup(dir);

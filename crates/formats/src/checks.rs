@@ -181,7 +181,7 @@ pub(super) fn authentication(reader: &mut Reader<'_>, node: &Node) {
 /// The keys of a question to a model that have its text.
 pub(super) const QUESTION_KEYS: [&str; 2] = ["prompt", "messages"];
 
-/// Returns true if an input has the text of a question to a model. Null is no text.
+/// Returns true if an input has the text of a question to a model. Null does not count as a text.
 pub(super) fn is_question(entry: &Entry) -> bool {
     QUESTION_KEYS.contains(&&*entry.key) && !matches!(entry.value.kind, Kind::Null)
 }

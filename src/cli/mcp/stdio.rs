@@ -29,7 +29,7 @@ impl Stdio {
         }
     }
 
-    /// Reads to the end of the line, which may be the end of the input. Returns false if there is no further line.
+    /// Reads to the end of the line, which may be the end of the input. Returns false after the last line.
     async fn read_line(&mut self) -> io::Result<bool> {
         loop {
             let available = self.input.fill_buf().await?;

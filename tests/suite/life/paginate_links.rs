@@ -16,7 +16,7 @@ fn usual(page: usize) -> String {
     format!("</?page={page}>; rel=\"next\"")
 }
 
-/// A proxy that has lost its server may answer without a body and without a link. That is no last page.
+/// A proxy that has lost its server may answer without a body and without a link. Such an answer is not the last page.
 #[test]
 fn an_answer_without_a_body_is_requested_again() {
     for next in ["link", "headers['x-next']"] {
@@ -63,7 +63,7 @@ fn a_page_may_have_the_status_204() {
     }
 }
 
-/// A first page that is no JSON is a wrong address, and `--items` may expect an answer without a body.
+/// A first page that is not JSON is a wrong address, and `--items` may expect an answer without a body.
 #[test]
 fn what_another_attempt_does_not_correct_is_not_requested_again() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! Commands that print as something happens end when nobody reads them any more.
+//! Commands that print as something happens end when their reader is gone.
 
 use crate::life::first_use::Folder;
 use std::io::{BufRead, BufReader};

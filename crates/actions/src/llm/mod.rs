@@ -1,7 +1,6 @@
 //! `ai`: a question to a language model (docs/reference/loom.md, docs/reference/tea.md). The question is sent to
 //! OpenAI's API, to Azure's variant of it, to Ollama's API, or to a command. The output is `{content, usage,
-//! finish_reason}`. The API
-//! key is never part of the output: it is masked in the result.
+//! finish_reason}`. The API key is never part of the output: it is masked in the result.
 
 mod command;
 mod protocol;

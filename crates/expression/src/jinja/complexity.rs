@@ -81,14 +81,12 @@ pub(super) fn check(source: &str, in_expression: bool, syntax: SyntaxConfig) -> 
             *top += operators;
             total += operators;
         }
-        let message = match () {
-            () if total > MAX_CHAIN => {
-                format!("an expression has more than {MAX_CHAIN} operators, dots and brackets")
-            }
-            () if branches > MAX_BRANCHES => {
-                format!("a template has more than {MAX_BRANCHES} branches `elif`")
-            }
-            () => continue,
+        let message = if total > MAX_CHAIN {
+            format!("an expression has more than {MAX_CHAIN} operators, dots and brackets")
+        } else if branches > MAX_BRANCHES {
+            format!("a template has more than {MAX_BRANCHES} branches `elif`")
+        } else {
+            continue;
         };
         return Err(Error::new(ErrorKind::SyntaxError, message));
     }

@@ -368,7 +368,7 @@ impl Kv for Fjall {
     }
 }
 
-/// Opens a temporary copy of the store of a state directory that no process owns. If there is no space for a copy, opens
+/// Opens a temporary copy of the store of a state directory that no process owns. Without space for a copy, opens
 /// the store itself. A damaged store is refused first, because fjall would truncate its journal.
 ///
 /// # Errors

@@ -132,7 +132,7 @@ fn open(path: &Path) -> Result<Table, KvError> {
     })
 }
 
-/// Adds the next row of a table. Returns false if there is none.
+/// Adds the next row of a table. Returns false after the last row.
 fn step(
     rows: &mut Versions,
     next: &mut dyn FnMut() -> Option<lsm_tree::Result<InternalValue>>,
