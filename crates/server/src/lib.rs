@@ -11,6 +11,7 @@
 pub mod api;
 pub mod client;
 
+mod certificate;
 mod control;
 mod http;
 mod serve;

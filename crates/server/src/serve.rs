@@ -2,6 +2,7 @@
 //! The server listens, recovers runs after a crash or a stop, notifies the service manager, and serves until it
 //! receives a request to stop. Then it ends within the grace period. The command line handles signals and arguments.
 
+use super::certificate::Certificate;
 use super::control::ControlSocket;
 use super::http::{
     App, Console, FurtherRoutes, Ownership, Phase, Sessions, Settings, Tokens, serve_tcp,
@@ -16,11 +17,6 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
-use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use url::Url;
 use windlass_engine::{
     AuditLog, Engine, EngineError, PruneFilter, SeenFiles, WatchingWorkflows, is_full, now,
@@ -43,7 +39,7 @@ const MAX_SCHEDULE_WAIT: Duration = Duration::from_secs(30);
 /// Interval at which the list of runs is updated in memory when no client requests it.
 const FOLLOW: Duration = Duration::from_secs(30);
 
-/// Interval of the checks whether the token file has changed.
+/// Interval of the checks whether the token file or the certificate has changed.
 const RELOAD_EVERY: Duration = Duration::from_secs(1);
 
 /// Interval between two prunings.
@@ -159,7 +155,10 @@ async fn run(
     mut stop: impl AsyncFnMut(),
 ) -> Result<(), ServeError> {
     options.check()?;
-    let tls = options.tls.as_ref().map(acceptor).transpose()?;
+    let certificate = options.tls.clone().map(Certificate::open).transpose()?;
+    let tls = { certificate.as_ref() }
+        .map(Certificate::acceptor)
+        .transpose()?;
     let listen_at = options.listen;
     let failed = |error| ServeError::Listen {
         listen: listen_at,
@@ -199,9 +198,28 @@ async fn run(
         Ownership::Served,
     );
     let again = Arc::clone(&app);
-    let reloading = options
-        .token_file
-        .map(|(path, text)| tokio::spawn(reload_tokens(Arc::clone(&app), path, text)));
+    let reloading_tokens = { options.token_file }
+        // A pipe can be read only once, so its tokens never change.
+        .filter(|(path, _)| path.is_file())
+        .map(|(path, mut text)| {
+            let app = Arc::clone(&app);
+            let read = move || {
+                let (tokens, read) = Tokens::read(&path)?;
+                let is_changed = read != text;
+                if is_changed {
+                    app.replace_tokens(tokens);
+                    text = read;
+                }
+                Ok(is_changed)
+            };
+            tokio::spawn(reload("token file", read))
+        });
+    let reloading_certificate = certificate
+        .filter(|one| one.is_in_files())
+        .map(|certificate| {
+            let read = move || certificate.reload().map_err(|error| error.to_string());
+            tokio::spawn(reload("TLS certificate", read))
+        });
     let mut socket = match ControlSocket::of(state, app.clone()) {
         Ok(socket) => Some(socket),
         Err(error) if is_full(&error) => {
@@ -292,7 +310,8 @@ async fn run(
         .chain(&schedules)
         .chain(&lists)
         .chain(&folders)
-        .chain(&reloading);
+        .chain(&reloading_tokens)
+        .chain(&reloading_certificate);
     tasks.for_each(JoinHandle::abort);
     phase.send_replace(Phase::Draining);
     if let Some(socket) = socket {
@@ -322,29 +341,6 @@ impl Options {
             missing,
         })
     }
-}
-
-fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, ServeError> {
-    let unusable = |path: &Path, reason: &dyn std::fmt::Display| ServeError::Tls {
-        path: path.to_owned(),
-        reason: reason.to_string(),
-    };
-    let chain: Vec<CertificateDer> = CertificateDer::pem_file_iter(&files.cert)
-        .and_then(Iterator::collect)
-        .map_err(|error| unusable(&files.cert, &error))?;
-    if chain.is_empty() {
-        return Err(unusable(&files.cert, &"it holds no certificate"));
-    }
-    let key =
-        PrivateKeyDer::from_pem_file(&files.key).map_err(|error| unusable(&files.key, &error))?;
-    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| unusable(&files.cert, &error))?
-        .with_no_client_auth()
-        .with_single_cert(chain, key)
-        .map_err(|error| unusable(&files.cert, &error))?;
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
 /// Returns the console's URL for a browser on this machine.
@@ -425,31 +421,37 @@ async fn follow_runs(engine: Arc<Engine>) {
     }
 }
 
-/// Reads the tokens again when their file changes.
-/// If the file has mistakes, the former tokens remain valid.
-async fn reload_tokens(app: Arc<App>, path: PathBuf, mut text: String) {
-    // A pipe can be read only once, so its tokens never change.
-    if !path.is_file() {
-        return;
-    }
-    let mut refused = None;
+/// Calls `read` again and again. It reads a file, applies its content, and returns whether the file has changed.
+/// While a file has mistakes, its former content remains valid. A file that is just being written has mistakes for a
+/// moment, so mistakes are logged if two checks find the same.
+async fn reload(
+    name: &'static str,
+    mut read: impl FnMut() -> Result<bool, String> + Send + 'static,
+) {
+    let (mut found, mut logged) = (None, None);
     loop {
         tokio::time::sleep(RELOAD_EVERY).await;
-        let at = path.clone();
-        let read = tokio::task::spawn_blocking(move || Tokens::read(&at)).await;
-        match read {
-            Ok(Ok((_, read))) if read == text => refused = None,
-            Ok(Ok((tokens, read))) => {
-                tracing::info!(tokens = tokens.len(), "the token file was read again");
-                app.replace_tokens(tokens);
-                (text, refused) = (read, None);
+        let checked = tokio::task::spawn_blocking(move || (read(), read)).await;
+        let Ok((result, back)) = checked else {
+            return;
+        };
+        read = back;
+        let why = result.as_ref().err().cloned();
+        match result {
+            Ok(true) => tracing::info!("the {name} was read again"),
+            Err(why) if found.as_ref() == Some(&why) && logged != found => {
+                tracing::error!(
+                    why,
+                    "the {name} is not valid: the former one remains in use"
+                );
+                logged = Some(why);
             }
-            Ok(Err(why)) if refused.as_ref() != Some(&why) => {
-                tracing::error!(why, "the token file is not valid: the former tokens stay");
-                refused = Some(why);
-            }
-            Ok(Err(_)) | Err(_) => {}
+            Ok(false) | Err(_) => {}
         }
+        if why.is_none() {
+            logged = None;
+        }
+        found = why;
     }
 }
 

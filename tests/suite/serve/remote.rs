@@ -196,16 +196,24 @@ async fn one_who_follows_a_run_survives_the_server() {
     assert_eq!(stdout.lines().count(), events + 1);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_server_with_a_certificate_speaks_tls() {
-    let dir = tempfile::tempdir().unwrap();
+/// Returns a new self-signed certificate for `localhost` and its key, in PEM.
+fn certificate() -> [String; 2] {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let pem = |label: &str, der: &[u8]| {
         let base64 = BASE64.encode(der);
         format!("-----BEGIN {label}-----\n{base64}\n-----END {label}-----\n")
     };
-    let cert = write(dir.path(), "cert.pem", &pem("CERTIFICATE", made.cert.der()));
-    let key = pem("PRIVATE KEY", &made.signing_key.serialize_der());
+    [
+        pem("CERTIFICATE", made.cert.der()),
+        pem("PRIVATE KEY", &made.signing_key.serialize_der()),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_with_a_certificate_speaks_tls() {
+    let dir = tempfile::tempdir().unwrap();
+    let [cert, key] = certificate();
+    let cert = write(dir.path(), "cert.pem", &cert);
     let key = write(dir.path(), "key.pem", &key);
     let args = [
         "--tls-cert",
@@ -231,12 +239,7 @@ async fn a_server_with_a_certificate_speaks_tls() {
             .unwrap()
     };
     assert_eq!(text(&list(&cert)), "[]\n");
-    let other = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let other = write(
-        dir.path(),
-        "other.pem",
-        &pem("CERTIFICATE", other.cert.der()),
-    );
+    let other = write(dir.path(), "other.pem", &certificate()[0]);
     let refused = list(&other);
     assert_eq!(refused.status.code(), Some(8), "{}", text(&refused));
     let why = String::from_utf8_lossy(&refused.stderr);
@@ -257,6 +260,39 @@ async fn a_server_with_a_certificate_speaks_tls() {
     let (status, stderr) = super::exit_and_stderr(wrong.command().spawn().unwrap());
     assert_eq!(status.code(), Some(2), "{stderr}");
     assert!(stderr.contains("key.pem"), "{stderr}");
+}
+
+#[test]
+fn a_renewed_certificate_needs_no_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let [first, second] = [certificate(), certificate()];
+    let cert = write(dir.path(), "cert.pem", &first[0]);
+    let key = write(dir.path(), "key.pem", &first[1]);
+    let server = Start::new(&dir.path().join("state"))
+        .args(&["--tls-cert", &cert, "--tls-key", &key])
+        .token("secret")
+        .spawn();
+    let port = server.url.rsplit(':').next().unwrap().to_owned();
+    let is_trusted = |certificate: &str| {
+        let trusted = write(dir.path(), "trusted.pem", certificate);
+        let url = format!("https://localhost:{port}");
+        let mut list = Command::new(env!("CARGO_BIN_EXE_windlass"));
+        list.args(["list", "--server", &url]);
+        list.env("WINDLASS_TOKEN", "secret")
+            .env("SSL_CERT_FILE", trusted);
+        list.output().unwrap().status.success()
+    };
+    assert!(is_trusted(&first[0]));
+    // A key of another certificate is not used, and the server goes on with the former one.
+    write(dir.path(), "key.pem", &second[1]);
+    let logged = server.log_until("the TLS certificate is not valid");
+    assert!(logged.contains("cert.pem"), "{logged}");
+    assert!(is_trusted(&first[0]));
+    write(dir.path(), "cert.pem", &second[0]);
+    server.log_until("the TLS certificate was read again");
+    assert!(is_trusted(&second[0]));
+    assert!(!is_trusted(&first[0]));
+    assert!(server.stop().0.success());
 }
 
 #[test]

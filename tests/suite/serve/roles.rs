@@ -154,7 +154,7 @@ async fn a_token_file_is_read_again_when_it_changes() {
 
     // An invalid file changes nothing. The next file shows that it was read.
     write("alice admin fresh-token\nsecret-token view\n");
-    let logged = server.log_until("the former tokens stay");
+    let logged = server.log_until("the token file is not valid");
     assert!(logged.contains("line 2"), "{logged}");
     until(&server, "looks-token", 200).await;
     until(&server, "secret-token", 401).await;

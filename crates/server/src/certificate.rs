@@ -1,0 +1,107 @@
+//! The TLS certificate of a server. Its files are read again when they change, so a renewal needs no restart.
+
+use crate::serve::{ServeError, TlsFiles};
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert};
+use tokio_rustls::rustls::sign::CertifiedKey;
+
+/// The certificate that new connections receive.
+#[derive(Debug)]
+pub(super) struct Certificate {
+    files: TlsFiles,
+    loaded: RwLock<Loaded>,
+}
+
+#[derive(Debug)]
+struct Loaded {
+    /// The content of the two files.
+    content: [Vec<u8>; 2],
+    key: Arc<CertifiedKey>,
+}
+
+impl Certificate {
+    /// Reads the certificate and its key.
+    ///
+    /// # Errors
+    /// [`ServeError::Tls`] if a file cannot be read or is not valid, or if the key belongs to another certificate.
+    pub fn open(files: TlsFiles) -> Result<Arc<Self>, ServeError> {
+        let content = read(&files)?;
+        let key = parse(&files, &content)?;
+        Ok(Arc::new(Self {
+            files,
+            loaded: RwLock::new(Loaded { content, key }),
+        }))
+    }
+
+    /// Returns false if it was read from a pipe, which can be read only once.
+    pub fn is_in_files(&self) -> bool {
+        self.files.cert.is_file() && self.files.key.is_file()
+    }
+
+    /// Reads the files again if they have changed. Returns whether they have.
+    ///
+    /// # Errors
+    /// As in [`open`](Self::open). The former certificate remains in use.
+    pub fn reload(&self) -> Result<bool, ServeError> {
+        let content = read(&self.files)?;
+        let is_same = |loaded: &Loaded| loaded.content == content;
+        if is_same(&self.loaded.read().unwrap_or_else(PoisonError::into_inner)) {
+            return Ok(false);
+        }
+        let key = parse(&self.files, &content)?;
+        *self.loaded.write().unwrap_or_else(PoisonError::into_inner) = Loaded { content, key };
+        Ok(true)
+    }
+
+    /// Creates the acceptor of TLS connections.
+    ///
+    /// # Errors
+    /// [`ServeError::Tls`] if the TLS library cannot be configured.
+    pub fn acceptor(self: &Arc<Self>) -> Result<TlsAcceptor, ServeError> {
+        let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| unusable(&self.files.cert, &error))?
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::<Self>::clone(self));
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(TlsAcceptor::from(Arc::new(config)))
+    }
+}
+
+impl ResolvesServerCert for Certificate {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let loaded = self.loaded.read().unwrap_or_else(PoisonError::into_inner);
+        Some(Arc::clone(&loaded.key))
+    }
+}
+
+fn read(files: &TlsFiles) -> Result<[Vec<u8>; 2], ServeError> {
+    let read = |path: &Path| std::fs::read(path).map_err(|error| unusable(path, &error));
+    Ok([read(&files.cert)?, read(&files.key)?])
+}
+
+fn parse(files: &TlsFiles, [cert, key]: &[Vec<u8>; 2]) -> Result<Arc<CertifiedKey>, ServeError> {
+    let chain: Vec<CertificateDer> = CertificateDer::pem_slice_iter(cert)
+        .collect::<Result<_, _>>()
+        .map_err(|error| unusable(&files.cert, &error))?;
+    if chain.is_empty() {
+        return Err(unusable(&files.cert, &"it holds no certificate"));
+    }
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| unusable(&files.key, &error))?;
+    CertifiedKey::from_der(chain, key, &ring::default_provider())
+        .map(Arc::new)
+        .map_err(|error| unusable(&files.cert, &error))
+}
+
+fn unusable(path: &Path, reason: &dyn std::fmt::Display) -> ServeError {
+    ServeError::Tls {
+        path: path.to_owned(),
+        reason: reason.to_string(),
+    }
+}
