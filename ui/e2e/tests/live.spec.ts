@@ -211,3 +211,65 @@ test('an iteration that ended during its request is requested again', async ({ p
   await expect(console.panel).toContainText('Succeeded');
   await expect(console.panel).not.toContainText('Running');
 });
+
+/** Holds the first answer to this request until the gate opens. Resolves when the server has given it. */
+function hold(page: Page, url: RegExp, gate: Gate): Promise<void> {
+  return new Promise((asked) => {
+    let held = false;
+    void page.route(url, async (route) => {
+      const response = await route.fetch();
+      if (!held) {
+        held = true;
+        asked();
+        await gate.opened;
+      }
+      await route.fulfill({ response });
+    });
+  });
+}
+
+test('an answer that is older than an event does not replace it', async ({ page, serve, world }) => {
+  const [finished, late] = [new Gate(), new Gate()];
+  world.on('/part/', async (_, path) => {
+    if (path === '/part/2') await finished.opened;
+    return { body: {} };
+  });
+  const server = await serve();
+  const run: string = (await server.post('/v1/runs', { text: PARTS, input: { base: world.url } })).run;
+  await world.called('/part/2', 1);
+  const console = new Console(page, server.url);
+  const asked = hold(page, new RegExp(`/v1/runs/${run}$`), late);
+  await console.open(`/runs/${run}`);
+  await asked;
+  finished.open();
+  await expect(page.getByTestId('run-status')).toHaveText('Succeeded');
+  late.open();
+  // The page requests the graph after it has taken the answer.
+  await expect(page.getByTestId('node').first()).toBeVisible();
+  await expect(page.getByTestId('run-status')).toHaveText('Succeeded');
+});
+
+test('a page of the list that is older than an event does not replace it', async ({ page, serve, world }) => {
+  const [finished, late] = [new Gate(), new Gate()];
+  world.on('/part/', async (_, path) => {
+    if (path === '/part/2') await finished.opened;
+    return { body: {} };
+  });
+  const server = await serve();
+  const console = new Console(page, server.url);
+  const start = async (): Promise<string> => (await server.post('/v1/runs', { text: PARTS, input: { base: world.url } })).run;
+  const first = await start();
+  await world.called('/part/2', 1);
+  await console.open();
+  await expect(console.row(first)).toContainText('Running');
+  const second = await start();
+  await expect(console.fresh).toBeVisible();
+  const held = hold(page, /\/v1\/runs\?.*limit=100.*facets=true/, late);
+  await console.fresh.click();
+  await held;
+  finished.open();
+  await expect(console.row(first)).toContainText('Succeeded');
+  late.open();
+  await expect(console.row(second)).toContainText('Succeeded');
+  await expect(console.row(first)).toContainText('Succeeded');
+});

@@ -27,6 +27,8 @@ export class RunModel {
   /** The messages of the server for loops that the run does not have. */
   unknownLoops = new SvelteMap<string, string>();
   private commit = -1;
+  /** Number of requests for the loops. Only the answer to the last one is shown. */
+  private loopRequests = 0;
   /** The commit at which each part was last requested. */
   private readonly requestedAt = new Map<string, number>();
   private timer: ReturnType<typeof setTimeout> | undefined;
@@ -64,7 +66,7 @@ export class RunModel {
   constructor(readonly id: string) {}
 
   start(): () => void {
-    const stop = live.listen({ topic: this.id, status: (status) => this.take(status), again: () => void this.load() });
+    const stop = live.listen({ topic: this.id, status: (status) => this.take(status), again: () => void this.reload() });
     void this.load();
     return () => {
       stop();
@@ -90,6 +92,12 @@ export class RunModel {
     } catch (error) {
       this.error = `No graph: ${messageOf(error)}`;
     }
+  }
+
+  /** After a time without the server, accepts any state: the server may have been restored from a backup. */
+  private reload(): Promise<void> {
+    this.commit = -1;
+    return this.load();
   }
 
   report(loop: string): LoopReport | undefined {
@@ -188,6 +196,8 @@ export class RunModel {
   }
 
   private take(status: StatusReport): void {
+    // An answer may arrive after a newer event.
+    if (status.started_at === this.status?.started_at && status.commit < this.commit) return;
     this.status = status;
     if (status.commit === this.commit) return;
     this.commit = status.commit;
@@ -203,8 +213,10 @@ export class RunModel {
   }
 
   private async askLoops(): Promise<void> {
+    const request = (this.loopRequests += 1);
     try {
-      this.loops = (await requests.loops(this.id)).loops;
+      const { loops } = await requests.loops(this.id);
+      if (request === this.loopRequests) this.loops = loops;
     } catch {
       // Requested again when the run changes.
     }

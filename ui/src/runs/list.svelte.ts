@@ -25,6 +25,9 @@ export class RunList {
   private places = new Map<string, number>();
   private inFlight = new Map<number, AbortController>();
   private unknown = new Set<string>();
+  /** The newest rows of events that came while pages were requested. The answer may be older. */
+  private recent = new Map<string, RunRow>();
+  private requests = 0;
   private anchor: string | undefined;
   private facetTimer: ReturnType<typeof setTimeout> | undefined;
 
@@ -47,7 +50,7 @@ export class RunList {
   /** Loads the list again, with the newest run on top. */
   async load(): Promise<void> {
     try {
-      const list = await listRuns(this.filter, { limit: PAGE, facets: true });
+      const list = await this.request(this.filter, { limit: PAGE, facets: true });
       for (const stop of this.inFlight.values()) stop.abort();
       this.inFlight.clear();
       this.pages.clear();
@@ -91,7 +94,7 @@ export class RunList {
     this.inFlight.set(page, stop);
     try {
       const until = this.filter.until ?? this.anchor;
-      this.keep(page, await listRuns({ ...this.filter, until }, { offset: page * PAGE, limit: PAGE }, stop.signal));
+      this.keep(page, await this.request({ ...this.filter, until }, { offset: page * PAGE, limit: PAGE }, stop.signal));
       this.error = '';
     } catch (error) {
       if (!isAbort(error)) this.error = messageOf(error);
@@ -99,11 +102,21 @@ export class RunList {
     if (this.inFlight.get(page) === stop) this.inFlight.delete(page);
   }
 
+  private async request(...parameters: Parameters<typeof listRuns>): Promise<Answer> {
+    this.requests += 1;
+    try {
+      return await listRuns(...parameters);
+    } finally {
+      this.requests -= 1;
+    }
+  }
+
   private keep(page: number, list: Answer): void {
     this.pages.set(page, list.runs);
     list.runs.forEach((row, index) => this.places.set(row.run, page * PAGE + index));
     this.total = list.total;
     this.version += 1;
+    this.update([...this.recent.values()]);
   }
 
   private forget(first: number, last: number): void {
@@ -115,11 +128,20 @@ export class RunList {
   }
 
   private patch(rows: RunRow[]): void {
+    if (this.requests === 0) this.recent.clear();
+    else for (const row of rows) this.recent.set(row.run, row);
+    this.update(rows);
+    this.facetTimer ??= setTimeout(() => void this.count(), 2_000);
+  }
+
+  private update(rows: RunRow[]): void {
     let changed = false;
     for (const row of rows) {
       const index = this.places.get(row.run);
       const page = index === undefined ? undefined : this.pages.get(Math.floor(index / PAGE));
       if (index !== undefined && page) {
+        const shown = page[index % PAGE];
+        if (shown?.started_at === row.started_at && row.commit < shown.commit) continue;
         page[index % PAGE] = row;
         changed = true;
       } else if ((this.anchor === undefined || row.started_at >= this.anchor) && this.fits(row)) {
@@ -128,7 +150,6 @@ export class RunList {
     }
     if (changed) this.version += 1;
     this.fresh = this.unknown.size;
-    this.facetTimer ??= setTimeout(() => void this.count(), 2_000);
   }
 
   private async count(): Promise<void> {
