@@ -1,4 +1,4 @@
-// A proxy between browsers and the server, which counts the streams of events that are open.
+// A proxy between browsers and the server, which counts the streams of events that are open, and can hold new ones.
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Server } from './server.js';
@@ -7,11 +7,19 @@ export class Tap {
   /** Streams that are open now, and the most there were at a time. */
   open = 0;
   most = 0;
+  /** New streams reach the server when this resolves. */
+  gate: Promise<void> = Promise.resolve();
+  /** Called with each new stream. */
+  onStream: (() => void) | undefined;
   private readonly proxy: http.Server;
 
   private constructor(server: Server) {
-    this.proxy = http.createServer((request, response) => {
+    this.proxy = http.createServer(async (request, response) => {
       const stream = request.url!.startsWith('/v1/events') || /^\/v1\/runs\/[^/]+\/events/.test(request.url!);
+      if (stream) {
+        this.onStream?.();
+        await this.gate;
+      }
       const on = http.request(`${server.url}${request.url}`, { method: request.method, headers: request.headers, agent: stream ? false : server.agent }, (answer) => {
         response.writeHead(answer.statusCode!, answer.headers);
         response.flushHeaders();

@@ -5,8 +5,9 @@ import { Console } from '../lib/console.js';
 import { figure, measure, MEASURED, quantile } from '../lib/figures.js';
 import { range } from '../lib/gallery.js';
 import { Tap } from '../lib/tap.js';
+import type { Server } from '../lib/server.js';
 import { expect, test, type Page } from '../lib/test.js';
-import { Gate } from '../lib/world.js';
+import { Gate, type World } from '../lib/world.js';
 
 test('18: over a kill -9 it reconnects by itself, and no event is lost or shown twice', async ({ page, serve, world, watch }) => {
   watch.allowed = [/Failed to fetch|NetworkError|ERR_/];
@@ -181,27 +182,13 @@ actions:
 `;
 
 test('an iteration that ended during its request is requested again', async ({ page, serve, world }) => {
-  const [finished, asked, late] = [new Gate(), new Gate(), new Gate()];
-  world.on('/part/', async (_, path) => {
-    if (path === '/part/2') await finished.opened;
-    return { body: {} };
-  });
+  const [finished, late] = [new Gate(), new Gate()];
   const server = await serve();
-  const run: string = (await server.post('/v1/runs', { text: PARTS, input: { base: world.url } })).run;
-  await world.called('/part/2', 1);
-  let held = false;
-  await page.route(/\/iteration\?.*231/, async (route) => {
-    const response = await route.fetch();
-    if (!held) {
-      held = true;
-      asked.open();
-      await late.opened;
-    }
-    await route.fulfill({ response });
-  });
+  const run = await startHeld(server, world, finished);
+  const asked = hold(page, /\/iteration\?.*231/, late);
   const console = new Console(page, server.url);
   await console.open(`/runs/${run}`);
-  await asked.opened;
+  await asked;
   const again = page.waitForRequest(/\/loops$/);
   finished.open();
   await again;
@@ -212,31 +199,33 @@ test('an iteration that ended during its request is requested again', async ({ p
   await expect(console.panel).not.toContainText('Running');
 });
 
-/** Holds the first answer to this request until the gate opens. Resolves when the server has given it. */
+/** Holds the answers to these requests until the gate opens. Resolves when the server has given the first one. */
 function hold(page: Page, url: RegExp, gate: Gate): Promise<void> {
   return new Promise((asked) => {
-    let held = false;
     void page.route(url, async (route) => {
       const response = await route.fetch();
-      if (!held) {
-        held = true;
-        asked();
-        await gate.opened;
-      }
+      asked();
+      await gate.opened;
       await route.fulfill({ response });
     });
   });
 }
 
-test('an answer that is older than an event does not replace it', async ({ page, serve, world }) => {
-  const [finished, late] = [new Gate(), new Gate()];
+/** Starts a run of which the second iteration ends when the gate opens. */
+async function startHeld(server: Server, world: World, finished: Gate): Promise<string> {
   world.on('/part/', async (_, path) => {
     if (path === '/part/2') await finished.opened;
     return { body: {} };
   });
-  const server = await serve();
-  const run: string = (await server.post('/v1/runs', { text: PARTS, input: { base: world.url } })).run;
+  const { run } = await server.post('/v1/runs', { text: PARTS, input: { base: world.url } });
   await world.called('/part/2', 1);
+  return run;
+}
+
+test('an answer that is older than an event does not replace it', async ({ page, serve, world }) => {
+  const [finished, late] = [new Gate(), new Gate()];
+  const server = await serve();
+  const run = await startHeld(server, world, finished);
   const console = new Console(page, server.url);
   const asked = hold(page, new RegExp(`/v1/runs/${run}$`), late);
   await console.open(`/runs/${run}`);
@@ -249,27 +238,54 @@ test('an answer that is older than an event does not replace it', async ({ page,
   await expect(page.getByTestId('run-status')).toHaveText('Succeeded');
 });
 
-test('a page of the list that is older than an event does not replace it', async ({ page, serve, world }) => {
+test('a page of the list that is older than an event does not replace it', async ({ page, context, serve, world }) => {
   const [finished, late] = [new Gate(), new Gate()];
-  world.on('/part/', async (_, path) => {
-    if (path === '/part/2') await finished.opened;
-    return { body: {} };
-  });
   const server = await serve();
-  const console = new Console(page, server.url);
-  const start = async (): Promise<string> => (await server.post('/v1/runs', { text: PARTS, input: { base: world.url } })).run;
-  const first = await start();
-  await world.called('/part/2', 1);
+  const run = await startHeld(server, world, finished);
+  const [console, other] = [new Console(page, server.url), new Console(await context.newPage(), server.url)];
   await console.open();
-  await expect(console.row(first)).toContainText('Running');
-  const second = await start();
-  await expect(console.fresh).toBeVisible();
-  const held = hold(page, /\/v1\/runs\?.*limit=100.*facets=true/, late);
-  await console.fresh.click();
+  await other.open();
+  for (const one of [console, other]) await expect(one.row(run)).toContainText('Running');
+  const held = hold(page, /\/v1\/runs\?.*status=Running/, late);
+  await console.facet('Running').click();
   await held;
   finished.open();
-  await expect(console.row(first)).toContainText('Succeeded');
+  // An event reaches both tabs at the same time.
+  await expect(other.row(run)).toContainText('Succeeded');
   late.open();
-  await expect(console.row(second)).toContainText('Succeeded');
-  await expect(console.row(first)).toContainText('Succeeded');
+  await expect(console.row(run)).toContainText('Succeeded');
+});
+
+test('a change before the first stream, or between two streams, is shown', async ({ page, context, serve, world }) => {
+  const [first, second] = [new Gate(), new Gate()];
+  const server = await serve();
+  const tap = await Tap.over(server);
+  try {
+    const one = await startHeld(server, world, first);
+    const beforeStream = new Gate();
+    tap.gate = beforeStream.opened;
+    const console = new Console(page, tap.url);
+    await console.open();
+    await expect(console.row(one)).toContainText('Running');
+    first.open();
+    await server.result(one);
+    beforeStream.open();
+    await expect(console.row(one)).toContainText('Succeeded');
+
+    const two = await startHeld(server, world, second);
+    await console.fresh.click();
+    await expect(console.row(two)).toContainText('Running');
+    // Another tab follows a run, so the stream is closed and opened with other topics.
+    const [betweenStreams, closed] = [new Gate(), new Gate()];
+    tap.gate = betweenStreams.opened;
+    tap.onStream = closed.open;
+    await new Console(await context.newPage(), tap.url).open(`/runs/${one}`);
+    await closed.opened;
+    second.open();
+    await server.result(two);
+    betweenStreams.open();
+    await expect(console.row(two)).toContainText('Succeeded');
+  } finally {
+    tap.end();
+  }
 });

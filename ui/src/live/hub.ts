@@ -26,6 +26,8 @@ export class Hub {
   private statuses = new Map<string, StatusReport>();
   private heardAt = Date.now();
   private failures = 0;
+  /** The id of the last event. The next stream sends the changes after it. */
+  private last = '';
 
   constructor() {
     setInterval(() => this.look(), 5_000);
@@ -35,7 +37,7 @@ export class Hub {
     const client: Client = { send, topics: new Set(), heardAt: Date.now() };
     this.clients.add(client);
     send({ kind: 'connection', connection: this.connection });
-    if (this.hello) send({ kind: 'hello', hello: this.hello, again: false });
+    if (this.hello) send({ kind: 'hello', hello: this.hello, after: 'join' });
     return (message) => this.take(client, message);
   }
 
@@ -77,15 +79,22 @@ export class Hub {
     this.stream = undefined;
     this.named = named;
     for (const run of this.statuses.keys()) if (!topics.has(run)) this.statuses.delete(run);
-    if (topics.size === 0) return;
-    const stream = new EventSource(`/v1/events?runs=${encodeURIComponent(named)}&max_hz=10`);
+    if (topics.size === 0) {
+      this.last = '';
+      if (this.connection === 'connected') this.move('connecting');
+      return;
+    }
+    const after = this.last === '' ? '' : `&after=${encodeURIComponent(this.last)}`;
+    const stream = new EventSource(`/v1/events?runs=${encodeURIComponent(named)}&max_hz=10${after}`);
     this.stream = stream;
     this.heardAt = Date.now();
     const listen = (name: string, take: (data: string) => void): void =>
       stream.addEventListener(name, (event) => {
         if (stream !== this.stream) return;
         this.heardAt = Date.now();
-        take((event as MessageEvent<string>).data);
+        const { data, lastEventId } = event as MessageEvent<string>;
+        this.last = lastEventId || this.last;
+        take(data);
       });
     listen('hello', (data) => this.greeted(parse<Hello>(data)));
     listen('rows', (data) => this.rows(parse<RunRow[]>(data)));
@@ -100,10 +109,10 @@ export class Hub {
   }
 
   private greeted(hello: Hello): void {
-    const again = this.connection === 'reconnecting';
+    const after = ({ connected: 'join', reconnecting: 'loss' } as const)[this.connection as string] ?? 'start';
     this.hello = hello;
     this.move('connected');
-    this.broadcast({ kind: 'hello', hello, again });
+    this.broadcast({ kind: 'hello', hello, after });
   }
 
   private rows(rows: RunRow[]): void {

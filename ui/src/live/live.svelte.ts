@@ -10,6 +10,8 @@ interface Listener {
   status?: (status: StatusReport) => void;
   /** Called after a time without the server, because shown data may be outdated. */
   again?: () => void;
+  /** Called when the first stream has begun: changes before it are not sent. */
+  begun?: () => void;
 }
 
 class Live {
@@ -66,7 +68,10 @@ class Live {
       this.connection = message.connection;
     } else if (message.kind === 'hello') {
       this.hello = message.hello;
-      if (message.again) for (const listener of this.listeners) listener.again?.();
+      for (const listener of this.listeners) {
+        if (message.after === 'loss') listener.again?.();
+        if (message.after === 'start') listener.begun?.();
+      }
     } else if (message.kind === 'rows') {
       for (const listener of this.listeners) listener.rows?.(message.rows);
     } else {

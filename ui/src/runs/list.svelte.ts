@@ -28,13 +28,16 @@ export class RunList {
   /** The newest rows of events that came while pages were requested. The answer may be older. */
   private recent = new Map<string, RunRow>();
   private requests = 0;
+  /** The number of the last load, and of the last one whose answer is shown. */
+  private loads = 0;
+  private shownLoad = 0;
   private anchor: string | undefined;
   private facetTimer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(readonly filter: RunFilter) {}
 
   listen(): () => void {
-    const stop = live.listen({ topic: '*', rows: (rows) => this.patch(rows), again: () => this.again() });
+    const stop = live.listen({ topic: '*', rows: (rows) => this.patch(rows), again: () => this.again(), begun: () => void this.load() });
     return () => {
       stop();
       clearTimeout(this.facetTimer);
@@ -49,8 +52,11 @@ export class RunList {
 
   /** Loads the list again, with the newest run on top. */
   async load(): Promise<void> {
+    const load = (this.loads += 1);
     try {
       const list = await this.request(this.filter, { limit: PAGE, facets: true });
+      if (load < this.shownLoad) return;
+      this.shownLoad = load;
       for (const stop of this.inFlight.values()) stop.abort();
       this.inFlight.clear();
       this.pages.clear();
