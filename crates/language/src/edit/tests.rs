@@ -575,7 +575,9 @@ fn the_smallest_of_each_type_loads() {
     ];
     let mut wrong = Vec::new();
     for (dialect, text) in empty {
-        for one in super::types(dialect) {
+        let types = super::types(dialect);
+        assert!(!types.is_empty(), "{}", dialect.as_str());
+        for one in types {
             let add = json!([{ "op": "add", "where": "inside", "node": "", "type": one.kind }]);
             if let Err(why) = edited(text, add) {
                 wrong.push(format!("{} {}: {why}", dialect.as_str(), one.kind));
