@@ -3,7 +3,7 @@
 
 use super::loom::{METHODS, STATUSES};
 use super::schema::{document, members, merge, word};
-use super::{Definition, FLAG, Key, LIST, Map, OBJECT, OPEN, TEXT, Type, key, required};
+use super::{Definition, FLAG, Key, LIST, Map, OBJECT, OPEN, TEXT, Type, define, key, required};
 use serde_json::{Value as Json, json};
 
 /// A type of action with its keys and the keys of its `inputs`.
@@ -17,11 +17,6 @@ const ACTIONS: Type = Type::Def("actions");
 const CONDITION: Type = Type::Json(&["string", "object", "boolean"]);
 const LIST_OR_TEXT: Type = Type::Json(&["array", "string"]);
 const NUMBER_OR_TEXT: Type = Type::Json(&["number", "string"]);
-
-/// Makes the type of a map that may have other keys, too.
-macro_rules! map {
-    ($($key:expr),* $(,)?) => { Type::Map(&Map { keys: &[&[$($key),*]], ..OPEN }) };
-}
 
 /// Makes a type of action.
 const fn action(kind: &'static str, description: &'static str, keys: &'static [Key]) -> Action {
@@ -42,18 +37,18 @@ const COMMON: &[Key] = &[
     key("operationOptions", TEXT, "options of the action, such as DisableAsyncPattern or Sequential"),
     key(
         "runtimeConfiguration",
-        map![
-            key("concurrency", map![key("repetitions", NUMBER_OR_TEXT, "items of a Foreach at a time")], ""),
-            key("paginationPolicy", map![key("minimumItemCount", NUMBER_OR_TEXT, "pages are read until this number of items")], ""),
-            key("secureData", map![key("properties", Type::ListOf(&Type::Words(&["inputs", "outputs"])), "what every view hides")], ""),
-            key("contentTransfer", map![key("transferMode", Type::Words(&["Chunked"]), "")], "of large messages; no effect"),
+        open![
+            key("concurrency", open![key("repetitions", NUMBER_OR_TEXT, "items of a Foreach at a time")], ""),
+            key("paginationPolicy", open![key("minimumItemCount", NUMBER_OR_TEXT, "pages are read until this number of items")], ""),
+            key("secureData", open![key("properties", Type::ListOf(&Type::Words(&["inputs", "outputs"])), "what every view hides")], ""),
+            key("contentTransfer", open![key("transferMode", Type::Words(&["Chunked"]), "")], "of large messages; no effect"),
             key("staticResult", OBJECT, "not used; a warning if it is enabled"),
         ],
         "how the action runs",
     ),
 ];
 
-const TIMEOUT: Key = key("limit", map![key("timeout", TEXT, "ISO 8601, such as PT1H")], "how long the action may take");
+const TIMEOUT: Key = key("limit", open![key("timeout", TEXT, "ISO 8601, such as PT1H")], "how long the action may take");
 
 const REQUEST: &[Key] = &[
     required("method", Type::AnyCase(METHODS), ""),
@@ -64,7 +59,7 @@ const REQUEST: &[Key] = &[
     key("cookie", TEXT, ""),
     key(
         "authentication",
-        map![key("type", Type::Words(&["Basic", "ClientCertificate", "ActiveDirectoryOAuth", "Raw", "ManagedServiceIdentity"]), "")],
+        open![key("type", Type::Words(&["Basic", "ClientCertificate", "ActiveDirectoryOAuth", "Raw", "ManagedServiceIdentity"]), "")],
         "",
     ),
     RETRY_POLICY,
@@ -72,7 +67,7 @@ const REQUEST: &[Key] = &[
 
 const RETRY_POLICY: Key = key(
     "retryPolicy",
-    Type::AnyOf(&[TEXT, map![
+    Type::AnyOf(&[TEXT, open![
         required("type", Type::AnyCase(&["none", "fixed", "exponential"]), ""),
         key("count", NUMBER_OR_TEXT, "attempts after the first one; default 4"),
         key("interval", TEXT, "ISO 8601, such as PT10S"),
@@ -83,8 +78,8 @@ const RETRY_POLICY: Key = key(
 );
 
 const NAME: Key = required("name", TEXT, "the name of the variable");
-const COUNTED: Type = map![NAME, key("value", NUMBER_OR_TEXT, "by how much; default 1")];
-const CHANGED: Type = map![NAME, required("value", Type::Any, "")];
+const COUNTED: Type = open![NAME, key("value", NUMBER_OR_TEXT, "by how much; default 1")];
+const CHANGED: Type = open![NAME, required("value", Type::Any, "")];
 
 const HTTP: Map = Map { keys: &[REQUEST], ..OPEN };
 
@@ -93,41 +88,41 @@ const TYPES: &[Action] = &[
     action(
         "HttpWebhook",
         "sends a request with a callback address, and waits for a request to that address",
-        &[inputs(map![required("subscribe", Type::Map(&HTTP), "has the address @{listCallbackUrl()}"), key("unsubscribe", Type::Map(&HTTP), "")]), TIMEOUT],
+        &[inputs(open![required("subscribe", Type::Map(&HTTP), "has the address @{listCallbackUrl()}"), key("unsubscribe", Type::Map(&HTTP), "")]), TIMEOUT],
     ),
     action(
         "Response",
         "the answer to the request that started the run",
-        &[inputs(map![required("statusCode", NUMBER_OR_TEXT, "from 100 to 599"), key("headers", OBJECT, ""), key("body", Type::Any, "")])],
+        &[inputs(open![required("statusCode", NUMBER_OR_TEXT, "from 100 to 599"), key("headers", OBJECT, ""), key("body", Type::Any, "")])],
     ),
     action("Compose", "its output is its inputs", &[inputs(Type::Any)]),
     action(
         "ParseJson",
         "its output is the value of a JSON text",
-        &[inputs(map![required("content", Type::Any, ""), key("schema", OBJECT, "the JSON Schema of the value")])],
+        &[inputs(open![required("content", Type::Any, ""), key("schema", OBJECT, "the JSON Schema of the value")])],
     ),
     action(
         "Select",
         "maps each element of a list",
-        &[inputs(map![required("from", LIST_OR_TEXT, "the list"), required("select", Type::Any, "an expression over each element, item()")])],
+        &[inputs(open![required("from", LIST_OR_TEXT, "the list"), required("select", Type::Any, "an expression over each element, item()")])],
     ),
     action(
         "Query",
         "the elements of a list for which a condition holds",
-        &[inputs(map![required("from", LIST_OR_TEXT, "the list"), required("where", CONDITION, "")])],
+        &[inputs(open![required("from", LIST_OR_TEXT, "the list"), required("where", CONDITION, "")])],
     ),
     action(
         "Join",
         "joins the elements of a list to a text",
-        &[inputs(map![required("from", LIST_OR_TEXT, "the list"), required("joinWith", TEXT, "")])],
+        &[inputs(open![required("from", LIST_OR_TEXT, "the list"), required("joinWith", TEXT, "")])],
     ),
     action(
         "Table",
         "a list as CSV or HTML",
-        &[inputs(map![
+        &[inputs(open![
             required("from", LIST_OR_TEXT, "the list"),
             required("format", Type::AnyCase(&["CSV", "HTML"]), ""),
-            key("columns", Type::ListOf(&map![key("header", TEXT, ""), key("value", Type::Any, "")]), "default: the members of the items"),
+            key("columns", Type::ListOf(&open![key("header", TEXT, ""), key("value", Type::Any, "")]), "default: the members of the items"),
         ])],
     ),
     action(
@@ -138,9 +133,9 @@ const TYPES: &[Action] = &[
     action(
         "InitializeVariable",
         "declares a variable; at the top level only",
-        &[inputs(map![required(
+        &[inputs(open![required(
             "variables",
-            Type::ListOf(&map![NAME, required("type", Type::AnyCase(&["Array", "Boolean", "Float", "Integer", "Object", "String"]), ""), key("value", Type::Any, "the first value")]),
+            Type::ListOf(&open![NAME, required("type", Type::AnyCase(&["Array", "Boolean", "Float", "Integer", "Object", "String"]), ""), key("value", Type::Any, "the first value")]),
             "",
         )])],
     ),
@@ -152,17 +147,17 @@ const TYPES: &[Action] = &[
     action(
         "Wait",
         "waits for a time, or until an instant",
-        &[inputs(map![
-            key("interval", map![required("count", NUMBER_OR_TEXT, ""), required("unit", FREQUENCY, "")], ""),
-            key("until", map![required("timestamp", TEXT, "such as 2026-11-20T14:00:00Z")], ""),
+        &[inputs(open![
+            key("interval", open![required("count", NUMBER_OR_TEXT, ""), required("unit", FREQUENCY, "")], ""),
+            key("until", open![required("timestamp", TEXT, "such as 2026-11-20T14:00:00Z")], ""),
         ])],
     ),
     action(
         "Terminate",
         "ends the run",
-        &[inputs(map![
+        &[inputs(open![
             required("runStatus", Type::AnyCase(&["Succeeded", "Failed", "Cancelled"]), ""),
-            key("runError", map![key("code", Type::Any, ""), key("message", Type::Any, "")], "of Failed"),
+            key("runError", open![key("code", Type::Any, ""), key("message", Type::Any, "")], "of Failed"),
         ])],
     ),
     action("Scope", "groups actions", &[key("actions", ACTIONS, "")]),
@@ -176,7 +171,7 @@ const TYPES: &[Action] = &[
         "does the actions of one case",
         &[
             required("expression", Type::Any, "the value that selects a case"),
-            key("cases", Type::MapOf(&map![required("case", Type::Json(&["string", "number", "boolean"]), ""), required("actions", ACTIONS, "")]), ""),
+            key("cases", Type::MapOf(&open![required("case", Type::Json(&["string", "number", "boolean"]), ""), required("actions", ACTIONS, "")]), ""),
             key("default", BLOCK, ""),
         ],
     ),
@@ -191,13 +186,13 @@ const TYPES: &[Action] = &[
         &[
             required("expression", CONDITION, "the condition"),
             required("actions", ACTIONS, ""),
-            required("limit", map![key("count", NUMBER_OR_TEXT, "default 60"), key("timeout", TEXT, "default PT1H")], "when it ends in any case"),
+            required("limit", open![key("count", NUMBER_OR_TEXT, "default 60"), key("timeout", TEXT, "default PT1H")], "when it ends in any case"),
         ],
     ),
     action(
         "ApiConnection",
         "a call of a managed connector: a handler does its work",
-        &[inputs(map![
+        &[inputs(open![
             required("host", OBJECT, "names the connection"),
             key("method", Type::AnyCase(METHODS), ""),
             key("path", TEXT, ""),
@@ -209,11 +204,11 @@ const TYPES: &[Action] = &[
     action(
         "ServiceProvider",
         "a call of a built-in connector of a Standard app: a handler does its work",
-        &[inputs(map![
+        &[inputs(open![
             key("parameters", OBJECT, ""),
             required(
                 "serviceProviderConfiguration",
-                map![required("connectionName", TEXT, ""), required("operationId", TEXT, ""), required("serviceProviderId", TEXT, "")],
+                open![required("connectionName", TEXT, ""), required("operationId", TEXT, ""), required("serviceProviderId", TEXT, "")],
                 "",
             ),
             RETRY_POLICY,
@@ -221,17 +216,17 @@ const TYPES: &[Action] = &[
     ),
     action("Function", "a call of a function: a handler does its work", &[inputs(OBJECT)]),
     action("Workflow", "a call of another workflow: a handler does its work", &[inputs(OBJECT), TIMEOUT]),
-    action("JavaScriptCode", "a script: a handler does its work", &[inputs(map![required("code", TEXT, "")])]),
+    action("JavaScriptCode", "a script: a handler does its work", &[inputs(open![required("code", TEXT, "")])]),
 ];
 
 const EXPRESSION_KINDS: &[&str] = &[
     "AddToTime", "ConvertTimeZone", "CurrentTime", "FormatNumber", "GetFutureTime", "GetPastTime", "IndexOf", "Substring", "SubtractFromTime",
 ];
-const BLOCK: Type = map![key("actions", ACTIONS, "")];
+const BLOCK: Type = open![key("actions", ACTIONS, "")];
 /// A unit of time, or an expression.
 const FREQUENCY: Type = Type::WithRules(r#"{"examples":["Second","Minute","Hour","Day","Week","Month"]}"#, &TEXT);
 
-const TRIGGER: Type = map![
+const TRIGGER: Type = open![
     required(
         "type",
         Type::WithRules(r#"{"examples":["Request","Recurrence","SlidingWindow","Http","HttpWebhook","ApiConnection","ApiConnectionWebhook","ServiceProvider"]}"#, &TEXT),
@@ -240,28 +235,28 @@ const TRIGGER: Type = map![
     key("kind", TEXT, "of Request: Http, Button, …"),
     key(
         "inputs",
-        map![key("schema", OBJECT, "the JSON Schema of the body, which a run's input must have"), key("method", Type::AnyCase(METHODS), ""), key("relativePath", TEXT, "")],
+        open![key("schema", OBJECT, "the JSON Schema of the body, which a run's input must have"), key("method", Type::AnyCase(METHODS), ""), key("relativePath", TEXT, "")],
         "",
     ),
     key(
         "recurrence",
-        map![
+        open![
             required("frequency", FREQUENCY, ""),
             required("interval", NUMBER_OR_TEXT, ""),
             key("startTime", TEXT, "such as 2026-11-20T14:00:00Z"),
             key("endTime", TEXT, ""),
             key("timeZone", TEXT, "such as W. Europe Standard Time"),
-            key("schedule", map![key("hours", LIST, ""), key("minutes", LIST, ""), key("weekDays", LIST, "")], ""),
+            key("schedule", open![key("hours", LIST, ""), key("minutes", LIST, ""), key("weekDays", LIST, "")], ""),
         ],
         "when a server starts runs",
     ),
-    key("conditions", Type::ListOf(&map![required("expression", CONDITION, ""), key("dependsOn", TEXT, "")]), "a run starts only if all hold"),
+    key("conditions", Type::ListOf(&open![required("expression", CONDITION, ""), key("dependsOn", TEXT, "")]), "a run starts only if all hold"),
     key("splitOn", TEXT, "not split here: one run gets the complete body"),
-    key("runtimeConfiguration", map![key("concurrency", map![key("runs", NUMBER_OR_TEXT, "runs at a time; further runs wait")], "")], ""),
+    key("runtimeConfiguration", open![key("concurrency", open![key("runs", NUMBER_OR_TEXT, "runs at a time; further runs wait")], "")], ""),
     key("operationOptions", TEXT, "SingleInstance: a run starts only if no other is active"),
 ];
 
-const PARAMETER: Type = map![
+const PARAMETER: Type = open![
     required("type", Type::AnyCase(&["Array", "Bool", "Float", "Int", "Object", "SecureObject", "SecureString", "String"]), ""),
     key("defaultValue", Type::Any, "the value if no other is set"),
     key("allowedValues", LIST, ""),
@@ -269,30 +264,24 @@ const PARAMETER: Type = map![
 ];
 
 const DEFINITIONS: &[Definition] = &[
-    Definition { name: "actions", value: Type::MapOf(&Type::Def("action")) },
-    Definition {
-        name: "definition",
-        value: map![
-            key("$schema", TEXT, "the schema of Azure"),
-            key("contentVersion", TEXT, "for people; no effect"),
-            key("parameters", Type::MapOf(&PARAMETER), "values that differ between environments"),
-            key("triggers", Type::MapOf(&TRIGGER), "what starts runs"),
-            required("actions", ACTIONS, ""),
-            key("outputs", Type::MapOf(&Type::AnyOf(&[TEXT, map![key("type", TEXT, ""), key("value", Type::Any, "")]])), "the outputs of the run"),
-            key("staticResults", OBJECT, "not used"),
-        ],
-    },
-    Definition {
-        name: "workflow",
-        value: map![
-            required("definition", Type::Def("definition"), ""),
-            key("kind", Type::WithRules(r#"{"examples":["Stateful","Stateless"]}"#, &TEXT), "of a Standard app; no effect"),
-            key("parameters", Type::MapOf(&map![required("value", Type::Any, "")]), "the values of the parameters"),
-            key("state", TEXT, "of Azure; no effect"),
-            key("tags", OBJECT, "of Azure; no effect"),
-            key("isEnabled", FLAG, "of Azure; no effect"),
-        ],
-    },
+    define("actions", Type::MapOf(&Type::Def("action"))),
+    define("definition", open![
+        key("$schema", TEXT, "the schema of Azure"),
+        key("contentVersion", TEXT, "for people; no effect"),
+        key("parameters", Type::MapOf(&PARAMETER), "values that differ between environments"),
+        key("triggers", Type::MapOf(&TRIGGER), "what starts runs"),
+        required("actions", ACTIONS, ""),
+        key("outputs", Type::MapOf(&Type::AnyOf(&[TEXT, open![key("type", TEXT, ""), key("value", Type::Any, "")]])), "the outputs of the run"),
+        key("staticResults", OBJECT, "not used"),
+    ]),
+    define("workflow", open![
+        required("definition", Type::Def("definition"), ""),
+        key("kind", Type::WithRules(r#"{"examples":["Stateful","Stateless"]}"#, &TEXT), "of a Standard app; no effect"),
+        key("parameters", Type::MapOf(&open![required("value", Type::Any, "")]), "the values of the parameters"),
+        key("state", TEXT, "of Azure; no effect"),
+        key("tags", OBJECT, "of Azure; no effect"),
+        key("isEnabled", FLAG, "of Azure; no effect"),
+    ]),
 ];
 
 /// Makes the JSON Schema of the format. A file is a definition, a map with the key `definition`, or such a map under

@@ -1,7 +1,7 @@
 //! The vocabulary of canvases: docs/reference/canvas.md.
 
 use super::schema::document;
-use super::{CLOSED, Definition, FLAG, Key, Map, OBJECT, OPEN, TEXT, Type, RequiredSets, key, required};
+use super::{CLOSED, Definition, FLAG, Key, Map, OBJECT, TEXT, Type, RequiredSets, define, key, required};
 use serde_json::{Map as Object, Value as Json, json};
 
 const RENDERED: &str = "Text is rendered: {{ input }}, {{ node.output }}.";
@@ -77,16 +77,13 @@ const PORT: &[Key] = &[
     key("schema", Type::Any, ""),
 ];
 
-const DOCK_SLOTS: Type = Type::ListOf(&Type::Map(&Map {
-    keys: &[&[
-        required("name", TEXT, ""),
-        required("type", Type::Words(&["iteration", "continue", "feedback"]), ""),
-        key("valueType", Type::Any, IGNORED),
-        key("label", Type::Any, ""),
-        key("description", Type::Any, ""),
-    ]],
-    ..OPEN
-}));
+const DOCK_SLOTS: Type = Type::ListOf(&open![
+    required("name", TEXT, ""),
+    required("type", Type::Words(&["iteration", "continue", "feedback"]), ""),
+    key("valueType", Type::Any, IGNORED),
+    key("label", Type::Any, ""),
+    key("description", Type::Any, ""),
+]);
 /// Keys of a graph that have no effect.
 pub(crate) const WORKFLOW_NOTES: &[Key] = &[
     key("dialect", Type::Words(&["canvas"]), ""),
@@ -176,300 +173,173 @@ pub(super) const LOOP: &[Key] = &[
 ];
 
 pub(super) const DEFINITIONS: &[Definition] = &[
-    Definition { name: "input", value: Type::Map(&Map { keys: &[PORT], ..CLOSED }) },
-    Definition {
-        name: "output",
-        value: Type::Map(&Map {
-            keys: &[
-                PORT,
-                &[key(
-                    "extract",
-                    Type::OneOf(&[
-                        Type::Map(&Map { keys: &[&[required("type", Type::Exactly(r#""regex""#), ""), required("pattern", TEXT, "")]], ..CLOSED }),
-                        Type::Map(&Map { keys: &[&[required("type", Type::Exactly(r#""json""#), ""), required("path", TEXT, "")]], ..CLOSED }),
-                        Type::Map(&Map {
-                            keys: &[&[required("type", Type::Exactly(r#""json_path""#), ""), required("pattern", TEXT, "")]],
-                            ..CLOSED
-                        }),
-                        Type::Map(&Map { keys: &[&[required("type", Type::Exactly(r#""full""#), "")]], ..OPEN }),
-                    ]),
-                    "Where the output's value is in the node's result.",
-                )],
-            ],
-            ..CLOSED
-        }),
-    },
-    Definition {
-        name: "runner",
-        value: Type::About(
-            "A program (prompt on standard input, answer on standard output), or an address that gets a POST of {prompt, session_id}.",
-            &Type::OneOf(&[
-                Type::Map(&Map {
-                    keys: &[&[required(
-                        "command",
-                        Type::AnyOf(&[Type::WithRules(r#"{"minItems":1}"#, &Type::ListOf(&TEXT)), TEXT]),
-                        "`{{ session_id }}` in a word becomes the current session.",
-                    )]],
-                    ..CLOSED
-                }),
-                Type::Map(&Map { keys: &[&[required("url", TEXT, "")]], ..CLOSED }),
-            ]),
+    define("input", closed![PORT;]),
+    define("output", closed![PORT; key(
+        "extract",
+        Type::OneOf(&[
+            closed![required("type", Type::Exactly(r#""regex""#), ""), required("pattern", TEXT, "")],
+            closed![required("type", Type::Exactly(r#""json""#), ""), required("path", TEXT, "")],
+            closed![required("type", Type::Exactly(r#""json_path""#), ""), required("pattern", TEXT, "")],
+            open![required("type", Type::Exactly(r#""full""#), "")],
+        ]),
+        "Where the output's value is in the node's result.",
+    )]),
+    define("runner", Type::About(
+        "A program (prompt on standard input, answer on standard output), or an address that gets a POST of {prompt, session_id}.",
+        &Type::OneOf(&[
+            closed![required(
+                "command",
+                Type::AnyOf(&[Type::WithRules(r#"{"minItems":1}"#, &Type::ListOf(&TEXT)), TEXT]),
+                "`{{ session_id }}` in a word becomes the current session.",
+            )],
+            closed![required("url", TEXT, "")],
+        ]),
+    )),
+    define("workflow", closed![WORKFLOW_NOTES;
+        key("name", TEXT, ""),
+        key("runners", Type::MapOf(&Type::Def("runner")), ""),
+        required("nodes", Type::WithRules(r#"{"minItems":1}"#, &Type::ListOf(&Type::Def("node"))), ""),
+        key("edges", Type::ListOrNull(&Type::Def("edge")), ""),
+        key("components", Type::MapOf(&Type::Def("workflow")), "Workflows that nodes name as componentRef."),
+    ]),
+    define("edge", closed![EDGE_NOTES;
+        required("source", TEXT, ""),
+        required("target", TEXT, ""),
+        key(
+            "sourceHandle",
+            TEXT_OR_NULL,
+            "output:NAME. Inside a loop that is drawn around its nodes: input:NAME, dock:NAME:output, dock:NAME:prev. Write both handles, or none: an edge without ports is only an order.",
         ),
-    },
-    Definition {
-        name: "workflow",
-        value: Type::Map(&Map {
-            keys: &[
-                WORKFLOW_NOTES,
-                &[
-                    key("name", TEXT, ""),
-                    key("runners", Type::MapOf(&Type::Def("runner")), ""),
-                    required("nodes", Type::WithRules(r#"{"minItems":1}"#, &Type::ListOf(&Type::Def("node"))), ""),
-                    key("edges", Type::ListOrNull(&Type::Def("edge")), ""),
-                    key("components", Type::MapOf(&Type::Def("workflow")), "Workflows that nodes name as componentRef."),
+        key(
+            "targetHandle",
+            TEXT_OR_NULL,
+            "input:NAME. To a loop from its inside: output:NAME:internal, dock:NAME:input, dock:NAME:current.",
+        ),
+    ]),
+    define("node", Type::Map(&Map {
+        keys: &[DRAWING, &[required("id", Type::NonEmptyText, ""), required("type", Type::Words(NODE_TYPES), ""), key("data", OBJECT, "")]],
+        rules: data_by_type,
+        ..CLOSED
+    })),
+    define("test", closed![
+        required("output", TEXT, "node.output of an inner node"),
+        required("operator", Type::Words(&["==", "!=", "<", ">", "<=", ">="]), ""),
+        required("value", Type::Any, ""),
+    ]),
+    define("inputMapping", closed![
+        required(
+            "source",
+            Type::OneOf(&[
+                closed![required("type", Type::Exactly(r#""outer""#), ""), required("name", TEXT, "")],
+                closed![required("type", Type::Exactly(r#""previous""#), ""), required("node", TEXT, ""), required("output", TEXT, "")],
+                closed![required("type", Type::Exactly(r#""builtin""#), ""), required("name", Type::Exactly(r#""iteration_count""#), "")],
+            ]),
+            "",
+        ),
+        required("target", closed![required("node", TEXT, ""), required("input", TEXT, "")], ""),
+        key("iterations", Type::Words(&["first", "subsequent", "all"]), "").default_value(r#""all""#),
+        key("id", Type::Any, ""),
+        key("label", Type::Any, ""),
+        key("description", Type::Any, ""),
+    ]),
+    define("outputMapping", closed![
+        required(
+            "source",
+            Type::OneOf(&[
+                closed![key("type", Type::Any, ""), required("node", TEXT, ""), required("output", TEXT, "")],
+                closed![
+                    required("type", Type::Exactly(r#""builtin""#), ""),
+                    required("name", Type::Words(&["iteration_count", "status"]), ""),
                 ],
-            ],
-            ..CLOSED
-        }),
-    },
-    Definition {
-        name: "edge",
-        value: Type::Map(&Map {
-            keys: &[
-                EDGE_NOTES,
-                &[
-                    required("source", TEXT, ""),
-                    required("target", TEXT, ""),
-                    key(
-                        "sourceHandle",
-                        TEXT_OR_NULL,
-                        "output:NAME. Inside a loop that is drawn around its nodes: input:NAME, dock:NAME:output, dock:NAME:prev. Write both handles, or none: an edge without ports is only an order.",
-                    ),
-                    key(
-                        "targetHandle",
-                        TEXT_OR_NULL,
-                        "input:NAME. To a loop from its inside: output:NAME:internal, dock:NAME:input, dock:NAME:current.",
-                    ),
-                ],
-            ],
-            ..CLOSED
-        }),
-    },
-    Definition {
-        name: "node",
-        value: Type::Map(&Map {
-            keys: &[DRAWING, &[required("id", Type::NonEmptyText, ""), required("type", Type::Words(NODE_TYPES), ""), key("data", OBJECT, "")]],
-            rules: data_by_type,
-            ..CLOSED
-        }),
-    },
-    Definition {
-        name: "test",
-        value: Type::Map(&Map {
-            keys: &[&[
-                required("output", TEXT, "node.output of an inner node"),
-                required("operator", Type::Words(&["==", "!=", "<", ">", "<=", ">="]), ""),
-                required("value", Type::Any, ""),
-            ]],
-            ..CLOSED
-        }),
-    },
-    Definition {
-        name: "inputMapping",
-        value: Type::Map(&Map {
-            keys: &[&[
-                required(
-                    "source",
-                    Type::OneOf(&[
-                        Type::Map(&Map { keys: &[&[required("type", Type::Exactly(r#""outer""#), ""), required("name", TEXT, "")]], ..CLOSED }),
-                        Type::Map(&Map {
-                            keys: &[&[
-                                required("type", Type::Exactly(r#""previous""#), ""),
-                                required("node", TEXT, ""),
-                                required("output", TEXT, ""),
-                            ]],
-                            ..CLOSED
-                        }),
-                        Type::Map(&Map {
-                            keys: &[&[
-                                required("type", Type::Exactly(r#""builtin""#), ""),
-                                required("name", Type::Exactly(r#""iteration_count""#), ""),
-                            ]],
-                            ..CLOSED
-                        }),
-                    ]),
-                    "",
-                ),
-                required("target", Type::Map(&Map { keys: &[&[required("node", TEXT, ""), required("input", TEXT, "")]], ..CLOSED }), ""),
-                key("iterations", Type::Words(&["first", "subsequent", "all"]), "").default_value(r#""all""#),
-                key("id", Type::Any, ""),
-                key("label", Type::Any, ""),
-                key("description", Type::Any, ""),
-            ]],
-            ..CLOSED
-        }),
-    },
-    Definition {
-        name: "outputMapping",
-        value: Type::Map(&Map {
-            keys: &[&[
-                required(
-                    "source",
-                    Type::OneOf(&[
-                        Type::Map(&Map {
-                            keys: &[&[key("type", Type::Any, ""), required("node", TEXT, ""), required("output", TEXT, "")]],
-                            ..CLOSED
-                        }),
-                        Type::Map(&Map {
-                            keys: &[&[
-                                required("type", Type::Exactly(r#""builtin""#), ""),
-                                required("name", Type::Words(&["iteration_count", "status"]), ""),
-                            ]],
-                            ..CLOSED
-                        }),
-                    ]),
-                    "",
-                ),
-                required("target", TEXT, ""),
-                key("take", Type::Words(&["last", "first", "all"]), "").default_value(r#""last""#),
-                key("id", Type::Any, ""),
-                key("label", Type::Any, ""),
-                key("description", Type::Any, ""),
-            ]],
-            ..CLOSED
-        }),
-    },
-    Definition {
-        name: "loop",
-        value: Type::Map(&Map {
-            keys: &[NODE_DATA, NODE_NOTES, REFERENCE_KEYS, LOOP],
-            rules: loop_rules,
-            ..CLOSED
-        }),
-    },
-    Definition {
-        name: "map",
-        value: Type::Map(&Map {
-            keys: &[
-                NODE_DATA,
-                NODE_NOTES,
-                REFERENCE_KEYS,
-                &[
-                    INPUT_MAPPINGS,
-                    OUTPUT_MAPPINGS,
-                    required("over", TEXT, "The input that has the list."),
-                    key("concurrency", Type::Integer(1, None), "").default_value("10"),
-                    key("breakWhen", Type::Def("test"), ""),
-                    key("maxIterations", Type::AnyOf(&[Type::Integer(1, None), Type::About("A template.", &TEXT)]), "The most iterations."),
-                    SLOTS,
-                ],
-            ],
-            rules: map_rules,
-            ..CLOSED
-        }),
-    },
-    Definition { name: "component", value: Type::Map(&Map { keys: &[NODE_DATA, NODE_NOTES, REFERENCE_KEYS], rules: component_rules, ..CLOSED }) },
-    Definition {
-        name: "agent",
-        value: Type::Map(&Map {
-            keys: &[
-                NODE_DATA,
-                NODE_NOTES,
-                &[
-                    required("runner", TEXT, "openai, or the name of a runner."),
-                    required("prompt", TEXT, ""),
-                    key("session", FLAG, "").default_value("false"),
-                    key("model", Type::Any, RENDERED),
-                    key("system", Type::Any, RENDERED),
-                    key("baseUrl", Type::Any, RENDERED),
-                    key("base_url", Type::Any, RENDERED),
-                    key("apiKey", Type::Any, RENDERED),
-                    key("api_key", Type::Any, RENDERED),
-                    key("apiKeyFile", Type::Any, RENDERED),
-                    key("api_key_file", Type::Any, RENDERED),
-                    key("temperature", Type::Any, RENDERED),
-                    key("maxTokens", Type::Any, RENDERED),
-                    key("max_tokens", Type::Any, RENDERED),
-                    key("maxRetries", Type::Any, RENDERED),
-                    key("max_retries", Type::Any, RENDERED),
-                    key("responseFormat", Type::Any, RENDERED),
-                    key("response_format", Type::Any, RENDERED),
-                    key("provider", Type::Any, RENDERED),
-                ],
-            ],
-            ..CLOSED
-        }),
-    },
-    Definition {
-        name: "shell",
-        value: Type::Map(&Map {
-            keys: &[
-                NODE_DATA,
-                NODE_NOTES,
-                &[
-                    key("script", TEXT, ""),
-                    key("commands", Type::WithRules(r#"{"minItems":1}"#, &Type::ListOf(&TEXT)), ""),
-                    key("cwd", TEXT, ""),
-                    key("failOnError", FLAG, "Default: a failed command fails its node, unless something reads exitCode."),
-                    key("path", TEXT, "The same as cwd."),
-                    key("continueOnFailure", FLAG, ""),
-                ],
-            ],
-            required_sets: RequiredSets::Exactly(&[&["script"], &["commands"]]),
-            ..CLOSED
-        }),
-    },
-    Definition {
-        name: "function",
-        value: Type::Map(&Map {
-            keys: &[NODE_DATA, NODE_NOTES, &[key("language", Type::Words(&["lua", "python"]), "").default_value(r#""lua""#), required("code", TEXT, "")]],
-            ..CLOSED
-        }),
-    },
-    Definition { name: "constant", value: Type::Map(&Map { keys: &[NODE_DATA, NODE_NOTES, &[required("value", Type::Any, "")]], ..CLOSED }) },
-    Definition {
-        name: "http",
-        value: Type::Map(&Map {
-            keys: &[
-                NODE_DATA,
-                NODE_NOTES,
-                &[
-                    key("method", TEXT, ""),
-                    key("url", TEXT, ""),
-                    key("uri", TEXT, ""),
-                    key("headers", Type::Any, RENDERED),
-                    key("queries", Type::Any, RENDERED),
-                    key("query", Type::Any, RENDERED),
-                    key("body", Type::Any, RENDERED),
-                    key("authentication", Type::Any, RENDERED),
-                    key("tls", Type::Any, "ca, certificate and key in PEM. Text is rendered: {{ input }}, {{ node.output }}."),
-                ],
-            ],
-            required_sets: RequiredSets::Exactly(&[&["url"], &["uri"]]),
-            ..CLOSED
-        }),
-    },
-    Definition {
-        name: "trigger",
-        value: Type::Map(&Map {
-            keys: &[
-                NODE_DATA,
-                NODE_NOTES,
-                &[
-                    key("triggerType", Type::Any, IGNORED),
-                    key("schedule", Type::Any, IGNORED),
-                    key("cron", Type::Any, IGNORED),
-                    key("config", Type::Any, IGNORED),
-                    key("payload", Type::Any, IGNORED),
-                ],
-            ],
-            ..CLOSED
-        }),
-    },
-    Definition { name: "interface-input", value: Type::Map(&Map { keys: &[NODE_DATA, NODE_NOTES], ..CLOSED }) },
-    Definition { name: "interface-output", value: Type::Map(&Map { keys: &[NODE_DATA, NODE_NOTES], ..CLOSED }) },
-    Definition { name: "interface-continue", value: Type::Map(&Map { keys: &[NODE_DATA, NODE_NOTES], ..CLOSED }) },
-    Definition { name: "wire", value: Type::Map(&Map { keys: &[NODE_DATA, NODE_NOTES], ..CLOSED }) },
+            ]),
+            "",
+        ),
+        required("target", TEXT, ""),
+        key("take", Type::Words(&["last", "first", "all"]), "").default_value(r#""last""#),
+        key("id", Type::Any, ""),
+        key("label", Type::Any, ""),
+        key("description", Type::Any, ""),
+    ]),
+    define("loop", Type::Map(&Map {
+        keys: &[NODE_DATA, NODE_NOTES, REFERENCE_KEYS, LOOP],
+        rules: loop_rules,
+        ..CLOSED
+    })),
+    define("map", Type::Map(&Map {
+        keys: &[NODE_DATA, NODE_NOTES, REFERENCE_KEYS, &[
+            INPUT_MAPPINGS,
+            OUTPUT_MAPPINGS,
+            required("over", TEXT, "The input that has the list."),
+            key("concurrency", Type::Integer(1, None), "").default_value("10"),
+            key("breakWhen", Type::Def("test"), ""),
+            key("maxIterations", Type::AnyOf(&[Type::Integer(1, None), Type::About("A template.", &TEXT)]), "The most iterations."),
+            SLOTS,
+        ]],
+        rules: map_rules,
+        ..CLOSED
+    })),
+    define("component", Type::Map(&Map { keys: &[NODE_DATA, NODE_NOTES, REFERENCE_KEYS], rules: component_rules, ..CLOSED })),
+    define("agent", closed![NODE_DATA, NODE_NOTES;
+        required("runner", TEXT, "openai, or the name of a runner."),
+        required("prompt", TEXT, ""),
+        key("session", FLAG, "").default_value("false"),
+        key("model", Type::Any, RENDERED),
+        key("system", Type::Any, RENDERED),
+        key("baseUrl", Type::Any, RENDERED),
+        key("base_url", Type::Any, RENDERED),
+        key("apiKey", Type::Any, RENDERED),
+        key("api_key", Type::Any, RENDERED),
+        key("apiKeyFile", Type::Any, RENDERED),
+        key("api_key_file", Type::Any, RENDERED),
+        key("temperature", Type::Any, RENDERED),
+        key("maxTokens", Type::Any, RENDERED),
+        key("max_tokens", Type::Any, RENDERED),
+        key("maxRetries", Type::Any, RENDERED),
+        key("max_retries", Type::Any, RENDERED),
+        key("responseFormat", Type::Any, RENDERED),
+        key("response_format", Type::Any, RENDERED),
+        key("provider", Type::Any, RENDERED),
+    ]),
+    define("shell", Type::Map(&Map {
+        keys: &[NODE_DATA, NODE_NOTES, &[
+            key("script", TEXT, ""),
+            key("commands", Type::WithRules(r#"{"minItems":1}"#, &Type::ListOf(&TEXT)), ""),
+            key("cwd", TEXT, ""),
+            key("failOnError", FLAG, "Default: a failed command fails its node, unless something reads exitCode."),
+            key("path", TEXT, "The same as cwd."),
+            key("continueOnFailure", FLAG, ""),
+        ]],
+        required_sets: RequiredSets::Exactly(&[&["script"], &["commands"]]),
+        ..CLOSED
+    })),
+    define("function", closed![NODE_DATA, NODE_NOTES; key("language", Type::Words(&["lua", "python"]), "").default_value(r#""lua""#), required("code", TEXT, "")]),
+    define("constant", closed![NODE_DATA, NODE_NOTES; required("value", Type::Any, "")]),
+    define("http", Type::Map(&Map {
+        keys: &[NODE_DATA, NODE_NOTES, &[
+            key("method", TEXT, ""),
+            key("url", TEXT, ""),
+            key("uri", TEXT, ""),
+            key("headers", Type::Any, RENDERED),
+            key("queries", Type::Any, RENDERED),
+            key("query", Type::Any, RENDERED),
+            key("body", Type::Any, RENDERED),
+            key("authentication", Type::Any, RENDERED),
+            key("tls", Type::Any, "ca, certificate and key in PEM. Text is rendered: {{ input }}, {{ node.output }}."),
+        ]],
+        required_sets: RequiredSets::Exactly(&[&["url"], &["uri"]]),
+        ..CLOSED
+    })),
+    define("trigger", closed![NODE_DATA, NODE_NOTES;
+        key("triggerType", Type::Any, IGNORED),
+        key("schedule", Type::Any, IGNORED),
+        key("cron", Type::Any, IGNORED),
+        key("config", Type::Any, IGNORED),
+        key("payload", Type::Any, IGNORED),
+    ]),
+    define("interface-input", closed![NODE_DATA, NODE_NOTES;]),
+    define("interface-output", closed![NODE_DATA, NODE_NOTES;]),
+    define("interface-continue", closed![NODE_DATA, NODE_NOTES;]),
+    define("wire", closed![NODE_DATA, NODE_NOTES;]),
 ];
 
 /// The keys with which a node refers to another workflow, each with the type of its value.

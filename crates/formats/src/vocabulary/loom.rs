@@ -4,7 +4,7 @@ use super::authentication;
 use super::model::{MODEL_TIMEOUT, MODEL};
 use super::schema::{self, document, merge};
 use super::{
-    CLOSED, Definition, FLAG, Key, LIST, MAP, Map, OBJECT, OPEN, RequiredSets, TEXT, Type, UnknownKeys, key, required,
+    Definition, FLAG, Key, LIST, MAP, Map, OBJECT, RequiredSets, TEXT, Type, UnknownKeys, define, key, required,
 };
 use serde_json::{Value as Json, json};
 
@@ -107,13 +107,10 @@ pub(super) const LOOP: &[Key] = &[
 const SAME_KEYS: &str = "The same keys, as Loom's own files have them.";
 
 const LOOP_MAP: Map = Map {
-    keys: &[
-        LOOP,
-        &[
-            key("expression", CONDITION, "the same, as Logic Apps call it"),
-            key("inputs", Type::WithRules(r#"{"required":["condition","actions"]}"#, &Type::Map(&Map { keys: &[LOOP], ..MAP })), SAME_KEYS),
-        ],
-    ],
+    keys: &[LOOP, &[
+        key("expression", CONDITION, "the same, as Logic Apps call it"),
+        key("inputs", Type::WithRules(r#"{"required":["condition","actions"]}"#, &map![LOOP;]), SAME_KEYS),
+    ]],
     required_sets: RequiredSets::Any(&[&["condition", "actions"], &["expression", "actions"], &["inputs"]]),
     ..MAP
 };
@@ -139,10 +136,7 @@ pub(super) const REQUEST: &[Key] = &[
         .reference("see [Authentication](#authentication)"),
     key(
         "tls",
-        Type::Map(&Map {
-            keys: &[&[key("ca", TEXT, "the trusted certificates"), key("certificate", TEXT, "the client certificate"), key("key", TEXT, "the private key")]],
-            ..CLOSED
-        }),
+        closed![key("ca", TEXT, "the trusted certificates"), key("certificate", TEXT, "the client certificate"), key("key", TEXT, "the private key")],
         "trusted certificates and client certificate of the call, each in PEM",
     )
     .reference("`{ca, certificate, key}`, each a text in PEM: [TLS](#authentication)"),
@@ -240,7 +234,7 @@ const SIGNAL: &[Key] = &[
 
 const TERMINATE: &[Key] = &[
     key("runStatus", Type::AnyCase(&["Succeeded", "Failed", "Cancelled"]), "how the run ends"),
-    key("runError", Type::Map(&Map { keys: &[&[key("code", TEXT, TEMPLATE_TEXT), key("message", TEXT, TEMPLATE_TEXT)]], ..OPEN }), "why"),
+    key("runError", open![key("code", TEXT, TEMPLATE_TEXT), key("message", TEXT, TEMPLATE_TEXT)], "why"),
 ];
 
 pub(super) const PATH: Key = required("path", TEXT, "the file");
@@ -300,7 +294,7 @@ pub(crate) const TYPES: &[Action] = &[
                 key("action", ACTION, ""),
                 RETRY_POLICY,
                 TIMEOUT,
-                key("inputs", Type::Map(&Map { keys: &[&[required("action", ACTION, ""), RETRY_POLICY, TIMEOUT]], ..MAP }), SAME_KEYS),
+                key("inputs", map![required("action", ACTION, ""), RETRY_POLICY, TIMEOUT], SAME_KEYS),
             ]],
             required_sets: RequiredSets::Any(&[&["action"], &["inputs"]]),
             ..MAP
@@ -346,12 +340,12 @@ pub(crate) const TYPES: &[Action] = &[
             REQUEST,
             HTTP,
             &[
-                key("limit", Type::Map(&Map { keys: &[&[TIMEOUT]], ..OPEN }), ""),
-                inputs(Type::Map(&Map { keys: &[REQUEST, HTTP, &[RETRY_POLICY]], ..MAP })),
+                key("limit", open![TIMEOUT], ""),
+                inputs(map![REQUEST, HTTP; RETRY_POLICY]),
             ],
         ],
     ),
-    action(&["shell"], "a command; its output is {exitCode, stdout, stderr, body}", &[SHELL, &[inputs(Type::Map(&Map { keys: &[SHELL], ..MAP }))]]),
+    action(&["shell"], "a command; its output is {exitCode, stdout, stderr, body}", &[SHELL, &[inputs(map![SHELL;])]]),
     Action {
         types: &["activity"],
         description: "a call of a handler",
@@ -370,7 +364,7 @@ pub(crate) const TYPES: &[Action] = &[
         types: &["ai"],
         description: "a question to a language model; its output is {content, usage}",
         map: Map {
-            keys: &[MODEL, &[inputs(Type::Map(&Map { keys: &[MODEL, &[AI_RATE, MODEL_TIMEOUT]], ..MAP })), AI_RATE, TIMEOUT]],
+            keys: &[MODEL, &[inputs(map![MODEL; AI_RATE, MODEL_TIMEOUT]), AI_RATE, TIMEOUT]],
             required_sets: RequiredSets::Any(&[&["prompt"], &["messages"], &["inputs"]]),
             ..MAP
         },
@@ -378,9 +372,9 @@ pub(crate) const TYPES: &[Action] = &[
     action(
         &["wait"],
         "waits for a time, or until an instant",
-        &[WAIT, &[inputs(Type::AnyOf(&[DURATION, Type::Map(&Map { keys: &[WAIT], ..MAP })]))]],
+        &[WAIT, &[inputs(Type::AnyOf(&[DURATION, map![WAIT;]]))]],
     ),
-    action(&["waitForSignal"], "waits for a signal; its output is the payload", &[SIGNAL, &[inputs(Type::Map(&Map { keys: &[SIGNAL], ..MAP }))]]),
+    action(&["waitForSignal"], "waits for a signal; its output is the payload", &[SIGNAL, &[inputs(map![SIGNAL;])]]),
     action(&["compose"], "its output is its inputs", &[&[required("inputs", Type::Any, "the value")]]),
     action(
         &["setVariable", "appendToArrayVariable", "appendToStringVariable"],
@@ -392,13 +386,13 @@ pub(crate) const TYPES: &[Action] = &[
         "counts a variable, or sets its first value",
         &[&[key("value", Type::Any, "the value; of increment and decrement: by how much, default 1"), inputs(OBJECT)]],
     ),
-    action(&["terminate"], "ends the run", &[TERMINATE, &[inputs(Type::Map(&Map { keys: &[TERMINATE], ..MAP }))]]),
+    action(&["terminate"], "ends the run", &[TERMINATE, &[inputs(map![TERMINATE;])]]),
     action(
         &["parseJson"],
         "its output is the value of a JSON text",
         &[&[required(
             "inputs",
-            Type::Map(&Map { keys: &[&[required("content", Type::Any, "JSON as text"), key("schema", OBJECT, "JSON Schema of the value")]], ..MAP }),
+            map![required("content", Type::Any, "JSON as text"), key("schema", OBJECT, "JSON Schema of the value")],
             "",
         )]],
     ),
@@ -407,10 +401,7 @@ pub(crate) const TYPES: &[Action] = &[
         "maps each element of a list",
         &[&[required(
             "inputs",
-            Type::Map(&Map {
-                keys: &[&[required("from", LIST_OR_TEXT, "the list"), required("select", Type::Any, "an expression over each element, `item()`")]],
-                ..MAP
-            }),
+            map![required("from", LIST_OR_TEXT, "the list"), required("select", Type::Any, "an expression over each element, `item()`")],
             "",
         )]],
     ),
@@ -419,7 +410,7 @@ pub(crate) const TYPES: &[Action] = &[
         "the elements of a list for which a condition holds",
         &[&[required(
             "inputs",
-            Type::Map(&Map { keys: &[&[required("from", LIST_OR_TEXT, "the list"), required("where", CONDITION, "")]], ..MAP }),
+            map![required("from", LIST_OR_TEXT, "the list"), required("where", CONDITION, "")],
             "",
         )]],
     ),
@@ -428,7 +419,7 @@ pub(crate) const TYPES: &[Action] = &[
         "joins the elements of a list to a text",
         &[&[required(
             "inputs",
-            Type::Map(&Map { keys: &[&[required("from", LIST_OR_TEXT, "the list"), required("joinWith", TEXT, TEMPLATE_TEXT)]], ..MAP }),
+            map![required("from", LIST_OR_TEXT, "the list"), required("joinWith", TEXT, TEMPLATE_TEXT)],
             "",
         )]],
     ),
@@ -437,14 +428,11 @@ pub(crate) const TYPES: &[Action] = &[
         "a list as CSV or HTML",
         &[&[required(
             "inputs",
-            Type::Map(&Map {
-                keys: &[&[
-                    required("from", LIST_OR_TEXT, "the list"),
-                    required("format", Type::AnyCaseOrExpression(&["CSV", "HTML"]), "the form of the table"),
-                    key("columns", LIST, "a list of {header, value}; default: the members of the rows"),
-                ]],
-                ..MAP
-            }),
+            map![
+                required("from", LIST_OR_TEXT, "the list"),
+                required("format", Type::AnyCaseOrExpression(&["CSV", "HTML"]), "the form of the table"),
+                key("columns", LIST, "a list of {header, value}; default: the members of the rows"),
+            ],
             "",
         )]],
     ),
@@ -456,7 +444,7 @@ pub(crate) const TYPES: &[Action] = &[
     action(
         &["operation"],
         "starts a long operation of a server, polls it, and returns its result",
-        &[REQUEST, OPERATION, &[inputs(Type::Map(&Map { keys: &[REQUEST, &[RETRY_POLICY]], ..MAP }))]],
+        &[REQUEST, OPERATION, &[inputs(map![REQUEST; RETRY_POLICY])]],
     ),
     action(
         &["workflow"],
@@ -468,7 +456,7 @@ pub(crate) const TYPES: &[Action] = &[
         "writes a value between runs",
         &[&[STATE_NAME], STATE_VALUE, &[inputs(Type::Map(&Map { keys: &[&[STATE_NAME], STATE_VALUE], ..MAP }))]],
     ),
-    action(&["getState"], "reads the newest value between runs", &[&[STATE_NAME, inputs(Type::Map(&Map { keys: &[&[STATE_NAME]], ..MAP }))]]),
+    action(&["getState"], "reads the newest value between runs", &[&[STATE_NAME, inputs(map![STATE_NAME])]]),
 ];
 
 // What the format defines in addition to actions.
@@ -561,19 +549,16 @@ pub(super) const WORKFLOW: &[Key] = &[
         "inputs",
         Type::MapOf(&Type::AnyOf(&[
             Type::Json(&["null"]),
-            Type::Map(&Map {
-                keys: &[&[
-                    key(
-                        "type",
-                        Type::Words(&["any", "string", "text", "integer", "int", "number", "boolean", "bool", "array", "list", "object"]),
-                        "",
-                    ),
-                    key("default", Type::Any, "the value if the run does not give one"),
-                    key("description", TEXT, ""),
-                    key("required", FLAG, "false: without a default and a value of the run, it is null"),
-                ]],
-                ..MAP
-            }),
+            map![
+                key(
+                    "type",
+                    Type::Words(&["any", "string", "text", "integer", "int", "number", "boolean", "bool", "array", "list", "object"]),
+                    "",
+                ),
+                key("default", Type::Any, "the value if the run does not give one"),
+                key("description", TEXT, ""),
+                key("required", FLAG, "false: without a default and a value of the run, it is null"),
+            ],
         ])),
         "",
     )
@@ -582,15 +567,12 @@ pub(super) const WORKFLOW: &[Key] = &[
         .reference("initial values; each value can read the variables before it"),
     key(
         "defaults",
-        Type::Map(&Map {
-            keys: &[&[
-                key("retry", RETRY, ""),
-                key("timeout", DURATION, "how long one attempt may take"),
-                key("headers", OBJECT, "headers of each http action; its own replace them"),
-                key("rate", TEXT, "name of the rate limit of calls to servers"),
-            ]],
-            ..MAP
-        }),
+        map![
+            key("retry", RETRY, ""),
+            key("timeout", DURATION, "how long one attempt may take"),
+            key("headers", OBJECT, "headers of each http action; its own replace them"),
+            key("rate", TEXT, "name of the rate limit of calls to servers"),
+        ],
         "retry, timeout, headers and rate of the http and ai actions that do not set them",
     )
     .reference("`{retry, timeout, headers, rate}` of actions that do not have these keys: [Default retries](#default-retries)"),
@@ -598,14 +580,11 @@ pub(super) const WORKFLOW: &[Key] = &[
         "concurrency",
         Type::AnyOf(&[
             CONCURRENCY_POLICIES,
-            Type::Map(&Map {
-                keys: &[&[
-                    key("key", TEXT, "runs with the same key exclude each other; it reads the inputs"),
-                    key("policy", CONCURRENCY_POLICIES, "what happens to a run above the maximum; default queue"),
-                    key("max", Type::Integer(1, Some(100_000)), "maximum number of runs of a key that run at a time; default 1"),
-                ]],
-                ..MAP
-            }),
+            map![
+                key("key", TEXT, "runs with the same key exclude each other; it reads the inputs"),
+                key("policy", CONCURRENCY_POLICIES, "what happens to a run above the maximum; default queue"),
+                key("max", Type::Integer(1, Some(100_000)), "maximum number of runs of a key that run at a time; default 1"),
+            ],
         ]),
         "which runs of the file exclude each other",
     )
@@ -620,7 +599,7 @@ pub(super) const WORKFLOW: &[Key] = &[
         .reference("default `{count, timeout}` of the file's loops"),
     key(
         "handlers",
-        Type::MapOf(&Type::Map(&Map { keys: &[&[key("command", LIST_OR_TEXT, ""), key("url", TEXT, "")]], ..MAP })),
+        Type::MapOf(&map![key("command", LIST_OR_TEXT, ""), key("url", TEXT, "")]),
         "commands and addresses that answer for activities and actors, by name",
     )
     .reference("[programs and addresses](#handlers) for `activity` and `actor`"),
@@ -631,7 +610,7 @@ pub(super) const WORKFLOW: &[Key] = &[
         "schedule",
         Type::AnyOf(&[
             TEXT,
-            Type::Map(&Map { keys: &[SCHEDULE], ..MAP }),
+            map![SCHEDULE;],
         ]),
         "when a server that keeps the workflow starts runs",
     )
@@ -639,30 +618,21 @@ pub(super) const WORKFLOW: &[Key] = &[
     key("contentVersion", Type::Any, "with the $schema of Logic Apps; no effect"),
     key(
         "triggers",
-        Type::Map(&Map {
-            keys: &[&[
-                key(
-                    "webhook",
-                    Type::Map(&Map {
-                        keys: &[&[
-                            key("secret", TEXT, "the name of the secret that signs them"),
-                            key("signature", Type::Words(&["github", "stripe", "standard"]), "who signs"),
-                        ]],
-                        ..OPEN
-                    }),
-                    "signed requests to /v1/hooks/NAME",
-                ),
-                key(
-                    "folder",
-                    Type::Map(&Map {
-                        keys: &[&[key("path", TEXT, "absolute"), key("pattern", TEXT, "names of the files; * matches any text")]],
-                        ..OPEN
-                    }),
-                    "new files in a folder",
-                ),
-            ]],
-            ..OPEN
-        }),
+        open![
+            key(
+                "webhook",
+                open![
+                    key("secret", TEXT, "the name of the secret that signs them"),
+                    key("signature", Type::Words(&["github", "stripe", "standard"]), "who signs"),
+                ],
+                "signed requests to /v1/hooks/NAME",
+            ),
+            key(
+                "folder",
+                open![key("path", TEXT, "absolute"), key("pattern", TEXT, "names of the files; * matches any text")],
+                "new files in a folder",
+            ),
+        ],
         "what starts runs of the saved workflow; with the $schema of Logic Apps: triggers of a definition",
     )
     .reference("when a server starts runs: [webhooks and folders](../guides/triggers.md)"),
@@ -683,94 +653,58 @@ const DURATION_PATTERN: &str =
 pub(super) const STATUSES: &[&str] = &["Succeeded", "Failed", "Skipped", "TimedOut", "Cancelled"];
 
 pub(super) const DEFINITIONS: &[Definition] = &[
-    Definition { name: "authentication", value: authentication::TYPE },
-    Definition {
-        name: "alert",
-        value: Type::About(
-            "a POST to a webhook, with ten attempts within an hour",
-            &Type::Map(&Map {
-                keys: &[&[
-                    required("webhook", TEXT, "its address"),
-                    key("format", Type::Words(&["json", "slack", "teams"]), "the form of the body; default: json"),
-                    key("text", Type::Any, "what the alert says, instead of how the run ended"),
-                    key("body", Type::Any, "the whole body, instead of a format"),
-                    key("headers", OBJECT, "headers of the request"),
-                ]],
-                ..MAP
-            }),
-        ),
-    },
-    Definition { name: "workflow", value: Type::Map(&Map { keys: &[WORKFLOW], ..MAP }) },
-    Definition { name: "actions", value: Type::WithRules(r#"{"minProperties":1}"#, &Type::MapOf(&ACTION)) },
-    Definition {
-        name: "actionOrActions",
-        value: Type::AnyOf(&[
-            Type::WithRules(r##"{"required":["type"],"allOf":[{"$ref":"#/$defs/action"}]}"##, &OBJECT),
-            Type::Map(&Map { keys: &[&[required("actions", Type::MapOf(&ACTION), "")]], ..MAP }),
+    define("authentication", authentication::TYPE),
+    define("alert", Type::About(
+        "a POST to a webhook, with ten attempts within an hour",
+        &map![
+            required("webhook", TEXT, "its address"),
+            key("format", Type::Words(&["json", "slack", "teams"]), "the form of the body; default: json"),
+            key("text", Type::Any, "what the alert says, instead of how the run ended"),
+            key("body", Type::Any, "the whole body, instead of a format"),
+            key("headers", OBJECT, "headers of the request"),
+        ],
+    )),
+    define("workflow", map![WORKFLOW;]),
+    define("actions", Type::WithRules(r#"{"minProperties":1}"#, &Type::MapOf(&ACTION))),
+    define("actionOrActions", Type::AnyOf(&[
+        Type::WithRules(r##"{"required":["type"],"allOf":[{"$ref":"#/$defs/action"}]}"##, &OBJECT),
+        map![required("actions", Type::MapOf(&ACTION), "")],
+    ])),
+    define("case", Type::AnyOf(&[
+        BLOCK,
+        map![required("case", Type::Json(&["string", "number", "boolean"]), ""), key("actions", Type::MapOf(&ACTION), "")],
+    ])),
+    define("secure", Type::About(
+        "values that are hidden in every view, and sealed in the store with --state-key",
+        &Type::ListOf(&Type::Words(&["inputs", "outputs"])),
+    )),
+    define("runAfter", Type::MapOf(&Type::AnyOf(&[Type::ListOf(&Type::Def("status")), Type::Def("status")]))),
+    define("status", Type::AnyCase(STATUSES)),
+    define("condition", Type::About("WDL (\"@equals(…)\"), a bare Jinja expression, or the object form", &Type::Json(&["string", "object", "boolean"]))),
+    define("delay", Type::About(
+        "the time between two iterations: a duration, waits that grow, or what the server says",
+        &Type::AnyOf(&[
+            DURATION,
+            Type::Exactly(r#""server""#),
+            Type::Map(&Map { keys: &[&[required("type", Type::AnyCase(&["none", "fixed", "exponential", "server"]), "")], INTERVALS], ..MAP }),
         ]),
-    },
-    Definition {
-        name: "case",
-        value: Type::AnyOf(&[
-            BLOCK,
-            Type::Map(&Map {
-                keys: &[&[required("case", Type::Json(&["string", "number", "boolean"]), ""), key("actions", Type::MapOf(&ACTION), "")]],
-                ..MAP
-            }),
+    )),
+    define("duration", Type::About(
+        "5s, 1h30m, ISO 8601 (PT30S), {count, unit}, {interval: …}, or an expression",
+        &Type::AnyOf(&[
+            Type::Pattern(DURATION_PATTERN),
+            EXPRESSION,
+            map![required("count", Type::AnyOf(&[Type::Integer(0, None), EXPRESSION]), ""), required("unit", UNIT, "")],
+            map![required("interval", DURATION, "")],
         ]),
-    },
-    Definition {
-        name: "secure",
-        value: Type::About(
-            "values that are hidden in every view, and sealed in the store with --state-key",
-            &Type::ListOf(&Type::Words(&["inputs", "outputs"])),
-        ),
-    },
-    Definition { name: "runAfter", value: Type::MapOf(&Type::AnyOf(&[Type::ListOf(&Type::Def("status")), Type::Def("status")])) },
-    Definition { name: "status", value: Type::AnyCase(STATUSES) },
-    Definition {
-        name: "condition",
-        value: Type::About("WDL (\"@equals(…)\"), a bare Jinja expression, or the object form", &Type::Json(&["string", "object", "boolean"])),
-    },
-    Definition {
-        name: "delay",
-        value: Type::About(
-            "the time between two iterations: a duration, waits that grow, or what the server says",
-            &Type::AnyOf(&[
-                DURATION,
-                Type::Exactly(r#""server""#),
-                Type::Map(&Map { keys: &[&[required("type", Type::AnyCase(&["none", "fixed", "exponential", "server"]), "")], INTERVALS], ..MAP }),
-            ]),
-        ),
-    },
-    Definition {
-        name: "duration",
-        value: Type::About(
-            "5s, 1h30m, ISO 8601 (PT30S), {count, unit}, {interval: …}, or an expression",
-            &Type::AnyOf(&[
-                Type::Pattern(DURATION_PATTERN),
-                EXPRESSION,
-                Type::Map(&Map {
-                    keys: &[&[required("count", Type::AnyOf(&[Type::Integer(0, None), EXPRESSION]), ""), required("unit", UNIT, "")]],
-                    ..MAP
-                }),
-                Type::Map(&Map { keys: &[&[required("interval", DURATION, "")]], ..MAP }),
-            ]),
-        ),
-    },
-    Definition { name: "limit", value: Type::Map(&Map { keys: &[LIMIT_KEYS], ..MAP }) },
-    Definition {
-        name: "retryPolicy",
-        value: Type::AnyOf(&[
-            Type::About("no retry", &Type::Pattern("^[Nn][Oo][Nn][Ee]$")),
-            Type::Map(&Map { keys: RETRY_POLICY_KEYS, ..MAP }),
-        ]),
-    },
-    Definition {
-        name: "expression",
-        value: Type::About("text with an expression: \"@…\", \"…@{…}…\" or \"{{ … }}\"", &Type::Pattern(r"^@|@\{|\{\{|\{%")),
-    },
-    Definition { name: "unit", value: Type::AnyCase(TIME_UNITS) },
+    )),
+    define("limit", map![LIMIT_KEYS;]),
+    define("retryPolicy", Type::AnyOf(&[
+        Type::About("no retry", &Type::Pattern("^[Nn][Oo][Nn][Ee]$")),
+        Type::Map(&Map { keys: RETRY_POLICY_KEYS, ..MAP }),
+    ])),
+    define("expression", Type::About("text with an expression: \"@…\", \"…@{…}…\" or \"{{ … }}\"", &Type::Pattern(r"^@|@\{|\{\{|\{%"))),
+    define("unit", Type::AnyCase(TIME_UNITS)),
 ];
 
 /// Makes the rule that the action itself or its `inputs` have the key `key`, which names the handler.

@@ -4,6 +4,27 @@
 //! the reader of a map knows a key that completions do not offer there, or if no reader knows a key that they offer.
 //! The tables of keys in docs/reference are made from these data, too.
 
+macro_rules! map_with {
+    ($base:ident: $($group:expr),+; $($key:expr),* $(,)?) => {
+        Type::Map(&Map { keys: &[$($group,)+ &[$($key),*]], ..$crate::vocabulary::$base })
+    };
+    ($base:ident: $($key:expr),* $(,)?) => {
+        Type::Map(&Map { keys: &[&[$($key),*]], ..$crate::vocabulary::$base })
+    };
+}
+/// Makes the type of a map from groups of keys and from further keys, with the base [`MAP`]: `map![GROUP; key(…)]`.
+macro_rules! map {
+    ($($keys:tt)*) => { map_with!(MAP: $($keys)*) };
+}
+/// Like [`map!`], with the base [`OPEN`].
+macro_rules! open {
+    ($($keys:tt)*) => { map_with!(OPEN: $($keys)*) };
+}
+/// Like [`map!`], with the base [`CLOSED`].
+macro_rules! closed {
+    ($($keys:tt)*) => { map_with!(CLOSED: $($keys)*) };
+}
+
 #[rustfmt::skip]
 pub(crate) mod authentication;
 #[rustfmt::skip]
@@ -185,4 +206,9 @@ pub const CLOSED: Map = Map {
 pub struct Definition {
     pub name: &'static str,
     pub value: Type,
+}
+
+/// Makes a definition.
+pub const fn define(name: &'static str, value: Type) -> Definition {
+    Definition { name, value }
 }

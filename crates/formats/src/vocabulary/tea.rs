@@ -1,7 +1,7 @@
 //! The vocabulary of The Edge Agent: docs/reference/tea.md.
 
 use super::schema::{document, merge, schema_of};
-use super::{CLOSED, Case, Definition, FLAG, Key, LIST, Map, OBJECT, OPEN, TEXT, Type, RequiredSets, key, required};
+use super::{Case, Definition, FLAG, Key, LIST, Map, OBJECT, OPEN, TEXT, Type, RequiredSets, define, key, required};
 use serde_json::{Value as Json, json};
 
 const CONDITION_TEXT: &str = "A Jinja expression or template: `state.count < 3`, `{{ state.done }}`, a key of the state, `!key`.";
@@ -35,29 +35,23 @@ const LANGUAGES: Type = Type::Words(&["python", "lua", "prolog"]);
 const CONDITION: Type = Type::Json(&["string", "boolean", "integer"]);
 const EDGE_CONDITION: Type = Type::AnyOf(&[
     CONDITION,
-    Type::Map(&Map {
-        keys: &[&[required("type", Type::Exactly(r#""expression""#), ""), required("value", Type::Json(&["string", "boolean", "number"]), "")]],
-        ..OPEN
-    }),
+    open![required("type", Type::Exactly(r#""expression""#), ""), required("value", Type::Json(&["string", "boolean", "number"]), "")],
 ]);
-const CODE: Type = Type::Map(&Map { keys: &[&[required("code", TEXT, ""), TIMEOUT, key("type", LANGUAGES, "")]], ..OPEN });
+const CODE: Type = open![required("code", TEXT, ""), TIMEOUT, key("type", LANGUAGES, "")];
 const RESULT: Type = Type::AnyOf(&[TEXT, OBJECT]);
-const EXPRESSION: Type = Type::Map(&Map {
-    keys: &[&[
-        key("output", RESULT, RESULT_TEXT),
-        OUTPUT_KEY,
-        required("type", Type::Exactly(r#""expression""#), ""),
-        required("value", Type::Any, ""),
-    ]],
-    ..OPEN
-});
+const EXPRESSION: Type = open![
+    key("output", RESULT, RESULT_TEXT),
+    OUTPUT_KEY,
+    required("type", Type::Exactly(r#""expression""#), ""),
+    required("value", Type::Any, ""),
+];
 const NULL: Type = Type::Json(&["null"]);
 const NODE: &[Key] = &[
     key("description", TEXT, ""),
     key("metadata", Type::Any, ""),
     key(
         "goto",
-        Type::AnyOf(&[TEXT, Type::ListOf(&Type::Map(&Map { keys: &[&[key("if", CONDITION, CONDITION_TEXT), required("to", TEXT, "")]], ..CLOSED }))]),
+        Type::AnyOf(&[TEXT, Type::ListOf(&closed![key("if", CONDITION, CONDITION_TEXT), required("to", TEXT, "")])]),
         "The next node: a name, or the first rule whose condition is true.",
     ),
     key(
@@ -75,16 +69,13 @@ const NODE: &[Key] = &[
             Type::NonEmptyText,
             Type::About(
                 "Of a dynamic_parallel: an action for each item.",
-                &Type::Map(&Map {
-                    keys: &[&[
-                        key("output", Type::Json(&["string", "object"]), ""),
-                        required("uses", Type::Def("actionName"), ""),
-                        key("with", Type::Json(&["object", "null"]), ""),
-                        OUTPUT_KEY,
-                        TIMEOUT,
-                    ]],
-                    ..OPEN
-                }),
+                &open![
+                    key("output", Type::Json(&["string", "object"]), ""),
+                    required("uses", Type::Def("actionName"), ""),
+                    key("with", Type::Json(&["object", "null"]), ""),
+                    OUTPUT_KEY,
+                    TIMEOUT,
+                ],
             ),
         ]),
         "",
@@ -140,19 +131,16 @@ pub(super) const ROOT: Map = Map {
             .reference("the state at the start; the input of a run overrides it. `-i NAME=TEXT` is converted if the value here is a number or a boolean"),
         key(
             "settings",
-            Type::Map(&Map {
-                keys: &[&[
-                    key("max_steps", Type::Integer(1, None), "How many nodes a run may enter; default 1000."),
-                    key("error_handling", Type::Map(&ON_ERROR), "Defaults for the keys of on_error of all nodes."),
-                    key(
-                        "llm",
-                        Type::Map(&Map { keys: &[&[key("shell_providers", OBJECT, PROVIDERS_TEXT)]], ..OPEN }),
-                        "Defaults for calls of a model.",
-                    ),
-                    key("shell_providers", OBJECT, PROVIDERS_TEXT),
-                ]],
-                ..OPEN
-            }),
+            open![
+                key("max_steps", Type::Integer(1, None), "How many nodes a run may enter; default 1000."),
+                key("error_handling", Type::Map(&ON_ERROR), "Defaults for the keys of on_error of all nodes."),
+                key(
+                    "llm",
+                    open![key("shell_providers", OBJECT, PROVIDERS_TEXT)],
+                    "Defaults for calls of a model.",
+                ),
+                key("shell_providers", OBJECT, PROVIDERS_TEXT),
+            ],
             "",
         )
         .reference("`max_steps`; `llm`: defaults for `llm.call` and for evaluators of the type `llm`; templates read any other key `x` as `settings.x`"),
@@ -225,20 +213,17 @@ pub(super) const REFLECTION_LOOP_ARGUMENTS: Map = Map {
             .reference("the same keys as in `generator`"),
         required(
             "evaluator",
-            Type::Map(&Map {
-                keys: &[&[
-                    key("type", Type::Words(&["schema", "llm", "custom"]), ""),
-                    key("schema", Type::Json(&["object", "boolean", "string"]), "A JSON Schema; `$ref` may name files next to the workflow."),
-                    key("prompt", TEXT, ""),
-                    key("model", TEXT, ""),
-                    key("examples", LIST, ""),
-                    key("coerce", FLAG, "Converts the answer to the types of the schema first."),
-                    key("run", TEXT, ""),
-                    key("language", LANGUAGES, ""),
-                    TIMEOUT,
-                ]],
-                ..OPEN
-            }),
+            open![
+                key("type", Type::Words(&["schema", "llm", "custom"]), ""),
+                key("schema", Type::Json(&["object", "boolean", "string"]), "A JSON Schema; `$ref` may name files next to the workflow."),
+                key("prompt", TEXT, ""),
+                key("model", TEXT, ""),
+                key("examples", LIST, ""),
+                key("coerce", FLAG, "Converts the answer to the types of the schema first."),
+                key("run", TEXT, ""),
+                key("language", LANGUAGES, ""),
+                TIMEOUT,
+            ],
             "",
         )
         .reference("`type: schema` with `schema`; `type: llm` with `prompt`, `model`, `examples`; `type: custom` with `run`"),
@@ -288,46 +273,31 @@ pub(super) const ON_ERROR: Map = Map {
 };
 
 pub(super) const DEFINITIONS: &[Definition] = &[
-    Definition {
-        name: "node",
-        value: Type::Map(&Map {
-            keys: &[
-                NODE,
-                &[
-                    required("name", Type::NonEmptyText, "Unique in the file, regardless of case."),
-                    key("on_error", Type::MapOrNull(&ON_ERROR), "What is done when the node fails; without it that ends the run."),
-                    key(
-                        "interrupt",
-                        Type::WithRules(r#"{"enum":["before","after",null]}"#, &Type::Any),
-                        "Waits for the signal with the node's name, before or after the node.",
-                    ),
-                ],
-            ],
-            cases: CASES,
-            ..OPEN
-        }),
-    },
-    Definition {
-        name: "inner",
-        value: Type::Map(&Map { keys: &[NODE, &[key("name", Type::NonEmptyText, "Unique in the file, regardless of case.")]], cases: CASES, ..OPEN }),
-    },
-    Definition {
-        name: "edge",
-        value: Type::Map(&Map {
-            keys: &[&[
-                required("from", TEXT, "A node's name, or __start__."),
-                required("to", TEXT, "A node's name, or __end__."),
-                key("condition", EDGE_CONDITION, CONDITION_TEXT),
-                key("when", EDGE_CONDITION, CONDITION_TEXT),
-                key("type", Type::Words(&["simple", "conditional", "parallel"]), "`parallel`: the node begins together with the targets of the other parallel edges."),
-                key("fan_in", TEXT, "Of a parallel edge: the node that joins the branches."),
-                key("label", TEXT, ""),
-                key("description", TEXT, ""),
-                key("metadata", Type::Any, ""),
-            ]],
-            ..OPEN
-        }),
-    },
+    define("node", Type::Map(&Map {
+        keys: &[NODE, &[
+            required("name", Type::NonEmptyText, "Unique in the file, regardless of case."),
+            key("on_error", Type::MapOrNull(&ON_ERROR), "What is done when the node fails; without it that ends the run."),
+            key(
+                "interrupt",
+                Type::WithRules(r#"{"enum":["before","after",null]}"#, &Type::Any),
+                "Waits for the signal with the node's name, before or after the node.",
+            ),
+        ]],
+        cases: CASES,
+        ..OPEN
+    })),
+    define("inner", Type::Map(&Map { keys: &[NODE, &[key("name", Type::NonEmptyText, "Unique in the file, regardless of case.")]], cases: CASES, ..OPEN })),
+    define("edge", open![
+        required("from", TEXT, "A node's name, or __start__."),
+        required("to", TEXT, "A node's name, or __end__."),
+        key("condition", EDGE_CONDITION, CONDITION_TEXT),
+        key("when", EDGE_CONDITION, CONDITION_TEXT),
+        key("type", Type::Words(&["simple", "conditional", "parallel"]), "`parallel`: the node begins together with the targets of the other parallel edges."),
+        key("fan_in", TEXT, "Of a parallel edge: the node that joins the branches."),
+        key("label", TEXT, ""),
+        key("description", TEXT, ""),
+        key("metadata", Type::Any, ""),
+    ]),
 ];
 
 const UNSUPPORTED: &str = r"^(web|graph|neo4j)\.|^(github\.search_issues|llamaextract\.extract|rag\.llamaindex\.create_index|reason\.dspy\.(compile|optimize)|llm\.embed|code\.execute)$";
