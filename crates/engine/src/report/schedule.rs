@@ -118,14 +118,9 @@ fn word<T: PartialEq>(words: &[(&str, T)], of: T) -> Option<String> {
 
 fn in_words(recurrence: &Recurrence) -> String {
     const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
-    let unit = match recurrence.frequency {
-        Frequency::Second => "second",
-        Frequency::Minute => "minute",
-        Frequency::Hour => "hour",
-        Frequency::Day => "day",
-        Frequency::Week => "week",
-        Frequency::Month => "month",
-    };
+    let unit = word(&Frequency::WORDS, recurrence.frequency)
+        .unwrap_or_default()
+        .to_lowercase();
     let mut text = match recurrence.interval {
         0 | 1 => format!("every {unit}"),
         several => format!("every {several} {unit}s"),

@@ -10,7 +10,6 @@ use windlass_source::diagnostic::did_you_mean;
 use windlass_source::source::{Entry, Kind, Node};
 
 pub(super) const HINT: &str = "for example recurrence: { frequency: Hour, interval: 2 }";
-const FREQUENCIES: [&str; 6] = ["Second", "Minute", "Hour", "Day", "Week", "Month"];
 const DAYS: [&str; 7] = [
     "Monday",
     "Tuesday",
@@ -41,9 +40,9 @@ impl ActionReader<'_, LogicApps> {
             Ok(value) => {
                 let word = value.get("frequency").and_then(Value::as_str);
                 let frequency = word.is_some_and(|word| {
-                    FREQUENCIES
+                    Frequency::WORDS
                         .iter()
-                        .any(|known| known.eq_ignore_ascii_case(word))
+                        .any(|(known, _)| known.eq_ignore_ascii_case(word))
                 });
                 let interval = value.get("interval").is_none_or(|interval| {
                     interval.as_whole().is_some_and(|interval| interval > 0)
@@ -79,7 +78,9 @@ impl ActionReader<'_, LogicApps> {
         let zone = fields.get("timeZone");
         let schedule = fields.get("schedule");
         fields.finish(self);
-        let frequency = self.frequency(frequency?)?;
+        let frequency = self.choice(frequency?, &Frequency::WORDS, |text| {
+            format!("`{text}` is not a valid frequency")
+        })?;
         let interval = match interval.map(|entry| (self.whole(&entry.value), entry)) {
             None => 1,
             Some((Some(interval @ 1..=1_000_000), _)) => u32::try_from(interval).ok()?,
@@ -164,14 +165,6 @@ impl ActionReader<'_, LogicApps> {
             }
         }
         numbers
-    }
-
-    fn frequency(&mut self, entry: &Entry) -> Option<Frequency> {
-        let known = FREQUENCIES.map(|word| (word, word));
-        let word = self.choice(entry, &known, |text| {
-            format!("`{text}` is not a valid frequency")
-        })?;
-        Frequency::parse(word)
     }
 
     /// Reads an instant.

@@ -16,21 +16,15 @@ pub enum Frequency {
 }
 
 impl Frequency {
-    /// Parses the name of a frequency, ignoring case.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        let all = [
-            ("second", Self::Second),
-            ("minute", Self::Minute),
-            ("hour", Self::Hour),
-            ("day", Self::Day),
-            ("week", Self::Week),
-            ("month", Self::Month),
-        ];
-        all.into_iter()
-            .find(|(name, _)| name.eq_ignore_ascii_case(text))
-            .map(|(_, frequency)| frequency)
-    }
+    /// All variants, each with its word in Logic Apps.
+    pub const WORDS: [(&str, Self); 6] = [
+        ("Second", Self::Second),
+        ("Minute", Self::Minute),
+        ("Hour", Self::Hour),
+        ("Day", Self::Day),
+        ("Week", Self::Week),
+        ("Month", Self::Month),
+    ];
 }
 
 /// When runs of a workflow start automatically, and what happens to missed times (times at which no server ran).
