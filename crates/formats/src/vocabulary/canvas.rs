@@ -101,50 +101,21 @@ pub(crate) const WORKFLOW_NOTES: &[Key] = &[
 ];
 
 /// Keys of an edge that have no effect.
-pub(crate) const EDGE_NOTES: &[Key] = &[
-    key("id", Type::Any, ""),
-    key("type", Type::Any, ""),
-    key("label", Type::Any, ""),
-    key("data", Type::Any, ""),
-    key("style", Type::Any, IGNORED),
-    key("className", Type::Any, IGNORED),
-    key("animated", Type::Any, IGNORED),
-    key("selected", Type::Any, IGNORED),
-    key("selectable", Type::Any, IGNORED),
-    key("deletable", Type::Any, IGNORED),
-    key("hidden", Type::Any, IGNORED),
-    key("zIndex", Type::Any, IGNORED),
-    key("markerEnd", Type::Any, IGNORED),
-    key("markerStart", Type::Any, IGNORED),
-    key("interactionWidth", Type::Any, IGNORED),
+pub(crate) const EDGE_NOTES: &[Key] = keys![
+    "" => ["id", "type", "label", "data"],
+    IGNORED => [
+        "style", "className", "animated", "selected", "selectable", "deletable", "hidden", "zIndex", "markerEnd",
+        "markerStart", "interactionWidth",
+    ],
 ];
 
 /// Keys that drawing tools write and that have no effect.
-pub(crate) const DRAWING: &[Key] = &[
-    key("position", Type::Any, IGNORED),
-    key("positionAbsolute", Type::Any, IGNORED),
-    key("width", Type::Any, IGNORED),
-    key("height", Type::Any, IGNORED),
-    key("measured", Type::Any, IGNORED),
-    key("selected", Type::Any, IGNORED),
-    key("dragging", Type::Any, IGNORED),
-    key("resizing", Type::Any, IGNORED),
-    key("parentId", Type::Any, IGNORED),
-    key("parentNode", Type::Any, IGNORED),
-    key("extent", Type::Any, IGNORED),
-    key("expandParent", Type::Any, IGNORED),
-    key("style", Type::Any, IGNORED),
-    key("className", Type::Any, IGNORED),
-    key("zIndex", Type::Any, IGNORED),
-    key("draggable", Type::Any, IGNORED),
-    key("selectable", Type::Any, IGNORED),
-    key("connectable", Type::Any, IGNORED),
-    key("deletable", Type::Any, IGNORED),
-    key("hidden", Type::Any, IGNORED),
-    key("sourcePosition", Type::Any, IGNORED),
-    key("targetPosition", Type::Any, IGNORED),
-    key("dragHandle", Type::Any, IGNORED),
-    key("ariaLabel", Type::Any, IGNORED),
+pub(crate) const DRAWING: &[Key] = keys![
+    IGNORED => [
+        "position", "positionAbsolute", "width", "height", "measured", "selected", "dragging", "resizing", "parentId",
+        "parentNode", "extent", "expandParent", "style", "className", "zIndex", "draggable", "selectable",
+        "connectable", "deletable", "hidden", "sourcePosition", "targetPosition", "dragHandle", "ariaLabel",
+    ],
 ];
 
 const IGNORED: &str = "of drawing tools; no effect";
@@ -279,26 +250,17 @@ pub(super) const DEFINITIONS: &[Definition] = &[
         ..CLOSED
     })),
     define("component", Type::Map(&Map { keys: &[NODE_DATA, NODE_NOTES, REFERENCE_KEYS], rules: component_rules, ..CLOSED })),
-    define("agent", closed![NODE_DATA, NODE_NOTES;
-        required("runner", TEXT, "openai, or the name of a runner."),
-        required("prompt", TEXT, ""),
-        key("session", FLAG, "").default_value("false"),
-        key("model", Type::Any, RENDERED),
-        key("system", Type::Any, RENDERED),
-        key("baseUrl", Type::Any, RENDERED),
-        key("base_url", Type::Any, RENDERED),
-        key("apiKey", Type::Any, RENDERED),
-        key("api_key", Type::Any, RENDERED),
-        key("apiKeyFile", Type::Any, RENDERED),
-        key("api_key_file", Type::Any, RENDERED),
-        key("temperature", Type::Any, RENDERED),
-        key("maxTokens", Type::Any, RENDERED),
-        key("max_tokens", Type::Any, RENDERED),
-        key("maxRetries", Type::Any, RENDERED),
-        key("max_retries", Type::Any, RENDERED),
-        key("responseFormat", Type::Any, RENDERED),
-        key("response_format", Type::Any, RENDERED),
-        key("provider", Type::Any, RENDERED),
+    define("agent", closed![
+        NODE_DATA,
+        NODE_NOTES,
+        &[required("runner", TEXT, "openai, or the name of a runner."), required("prompt", TEXT, ""), key("session", FLAG, "").default_value("false")],
+        keys![
+            RENDERED => [
+                "model", "system", "baseUrl", "base_url", "apiKey", "api_key", "apiKeyFile", "api_key_file",
+                "temperature", "maxTokens", "max_tokens", "maxRetries", "max_retries", "responseFormat",
+                "response_format", "provider",
+            ],
+        ];
     ]),
     define("shell", Type::Map(&Map {
         keys: &[NODE_DATA, NODE_NOTES, &[
@@ -315,27 +277,19 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     define("function", closed![NODE_DATA, NODE_NOTES; key("language", Type::Words(&["lua", "python"]), "").default_value(r#""lua""#), required("code", TEXT, "")]),
     define("constant", closed![NODE_DATA, NODE_NOTES; required("value", Type::Any, "")]),
     define("http", Type::Map(&Map {
-        keys: &[NODE_DATA, NODE_NOTES, &[
-            key("method", TEXT, ""),
-            key("url", TEXT, ""),
-            key("uri", TEXT, ""),
-            key("headers", Type::Any, RENDERED),
-            key("queries", Type::Any, RENDERED),
-            key("query", Type::Any, RENDERED),
-            key("body", Type::Any, RENDERED),
-            key("authentication", Type::Any, RENDERED),
-            key("tls", Type::Any, "ca, certificate and key in PEM. Text is rendered: {{ input }}, {{ node.output }}."),
-        ]],
+        keys: &[
+            NODE_DATA,
+            NODE_NOTES,
+            &[key("method", TEXT, ""), key("url", TEXT, ""), key("uri", TEXT, "")],
+            keys![
+                RENDERED => ["headers", "queries", "query", "body", "authentication"],
+                "ca, certificate and key in PEM. Text is rendered: {{ input }}, {{ node.output }}." => ["tls"],
+            ],
+        ],
         required_sets: RequiredSets::Exactly(&[&["url"], &["uri"]]),
         ..CLOSED
     })),
-    define("trigger", closed![NODE_DATA, NODE_NOTES;
-        key("triggerType", Type::Any, IGNORED),
-        key("schedule", Type::Any, IGNORED),
-        key("cron", Type::Any, IGNORED),
-        key("config", Type::Any, IGNORED),
-        key("payload", Type::Any, IGNORED),
-    ]),
+    define("trigger", closed![NODE_DATA, NODE_NOTES, keys![IGNORED => ["triggerType", "schedule", "cron", "config", "payload"]];]),
     define("interface-input", closed![NODE_DATA, NODE_NOTES;]),
     define("interface-output", closed![NODE_DATA, NODE_NOTES;]),
     define("interface-continue", closed![NODE_DATA, NODE_NOTES;]),

@@ -24,6 +24,13 @@ macro_rules! open {
 macro_rules! closed {
     ($($keys:tt)*) => { map_with!(CLOSED: $($keys)*) };
 }
+/// Makes optional keys of any type from the description that they share: `keys!["…" => ["a", "b"]]`.
+#[cfg(feature = "canvas")]
+macro_rules! keys {
+    ($($description:expr => [$($name:expr),+ $(,)?]),+ $(,)?) => {
+        &[$($(key($name, Type::Any, $description)),+),+]
+    };
+}
 
 #[rustfmt::skip]
 pub(crate) mod authentication;
