@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use windlass_expression::{Reference, Syntax};
 use windlass_model::hir::EnvironmentRead;
 use windlass_model::model::Name;
-use windlass_source::source::{Kind, Node};
+use windlass_source::source::Node;
 use windlass_value::words;
 
 /// The fields whose values are secrets or contain secrets.
@@ -66,32 +66,26 @@ fn is_key(name: &str) -> bool {
 
 /// Collects the variables that are read in fields for secrets. `in_key` is true inside of such a field.
 fn keys(reader: &Reader<'_>, node: &Node, in_key: bool, found: &mut BTreeSet<String>) {
-    match &node.kind {
-        Kind::String(text) if in_key && text.text.contains("env") => {
-            let template = reader.parse(&text.text);
-            let references = template.map(|template| template.references());
-            // A text that is not a valid template is reported elsewhere, by the reader of its key.
-            found.extend(
-                references.unwrap_or_default().into_iter().filter_map(
-                    |reference| match reference {
-                        Reference::Environment(name) => Some(name),
-                        _ => None,
-                    },
-                ),
-            );
-        }
-        Kind::Array(items) => {
-            let each = |item| keys(reader, item, in_key, found);
-            items.iter().for_each(each);
-        }
-        Kind::Object(entries) => {
-            for entry in entries {
-                let field = entry.key.to_lowercase().replace('-', "_");
-                let in_key = in_key || FIELDS.contains(&&*field);
-                keys(reader, &entry.value, in_key, found);
-            }
-        }
-        _ => {}
+    if let Some(text) = node.as_str()
+        && in_key
+        && text.contains("env")
+    {
+        let template = reader.parse(text);
+        // A text that is not a valid template is reported elsewhere, by the reader of its key.
+        let references = template.map(|template| template.references());
+        found.extend(
+            references
+                .unwrap_or_default()
+                .into_iter()
+                .filter_map(|reference| match reference {
+                    Reference::Environment(name) => Some(name),
+                    _ => None,
+                }),
+        );
+    }
+    for (key, child) in node.children() {
+        let field = key.unwrap_or_default().to_lowercase().replace('-', "_");
+        keys(reader, child, in_key || FIELDS.contains(&&*field), found);
     }
 }
 

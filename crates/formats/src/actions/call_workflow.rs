@@ -17,21 +17,17 @@ const DATA: [&str; 5] = ["inputs", "input", "variables", "outputs", "value"];
 
 /// Collects the files of the workflows that a workflow starts.
 pub(crate) fn collect_workflows(workflow: &Node, found: &mut Vec<Found>) {
-    match &workflow.kind {
-        Kind::Array(items) => items.iter().for_each(|item| collect_workflows(item, found)),
-        Kind::Object(entries) => {
-            let kind = workflow.get("type").and_then(Node::as_str);
-            let called = workflow.get(WORKFLOW).filter(|_| kind == Some(WORKFLOW));
-            if let Some(called) = called
-                && let Some(path) = called.as_str().filter(|name| is_file(name))
-            {
-                found.push(Found::new(path, called.span, crate::collect_from_workflow));
-            }
-            let inner = entries.iter();
-            let inner = inner.filter(|entry| !DATA.contains(&entry.key.as_str()));
-            inner.for_each(|entry| collect_workflows(&entry.value, found));
+    let kind = workflow.get("type").and_then(Node::as_str);
+    let called = workflow.get(WORKFLOW).filter(|_| kind == Some(WORKFLOW));
+    if let Some(called) = called
+        && let Some(path) = called.as_str().filter(|name| is_file(name))
+    {
+        found.push(Found::new(path, called.span, crate::collect_from_workflow));
+    }
+    for (key, child) in workflow.children() {
+        if !key.is_some_and(|key| DATA.contains(&key)) {
+            collect_workflows(child, found);
         }
-        _ => {}
     }
 }
 

@@ -322,10 +322,7 @@ pub(super) fn requested_delay(function: &str, name: &str) -> Option<Template> {
 /// The names are `variables('loopFeedback')` and `loop.feedback`. If the text has another meaning, the feedback is
 /// stored without need, which costs only a few bytes per iteration.
 fn names_feedback(node: &Node) -> bool {
-    match &node.kind {
-        Kind::String(text) => text.text.to_ascii_lowercase().contains("feedback"),
-        Kind::Array(items) => items.iter().any(names_feedback),
-        Kind::Object(entries) => entries.iter().any(|entry| names_feedback(&entry.value)),
-        _ => false,
-    }
+    let text = node.as_str().unwrap_or_default();
+    text.to_ascii_lowercase().contains("feedback")
+        || node.children().any(|(_, child)| names_feedback(child))
 }

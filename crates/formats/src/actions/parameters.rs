@@ -219,33 +219,10 @@ impl<F: Format> ActionReader<'_, F> {
     /// Replaces each text that is only a parameter of the definition by the value of the parameter, which is a
     /// constant. Used for values that must be constants.
     pub(crate) fn with_parameters(&self, node: &Node) -> Node {
-        let kind = match &node.kind {
-            Kind::String(text) => {
-                let value = parameter_in(&text.text).and_then(|name| self.parameter_value(name));
-                return value.map_or_else(
-                    || node.clone(),
-                    |value| Node::made(value.clone(), node.span),
-                );
-            }
-            Kind::Array(items) => Kind::Array(
-                items
-                    .iter()
-                    .map(|item| self.with_parameters(item))
-                    .collect(),
-            ),
-            Kind::Object(entries) => {
-                let entries = entries.iter().map(|entry| Entry {
-                    value: self.with_parameters(&entry.value),
-                    ..entry.clone()
-                });
-                Kind::Object(entries.collect())
-            }
-            other => other.clone(),
-        };
-        Node {
-            kind,
-            ..node.clone()
-        }
+        node.map_texts(&mut |text, span| {
+            let value = self.parameter_value(parameter_in(&text.text)?)?;
+            Some(Node::made(value.clone(), span))
+        })
     }
 
     /// Returns the value of a parameter. Returns `None` if the value is unknown or secure.

@@ -6,7 +6,7 @@ use super::{ActionReader, Format};
 use chrono::DateTime;
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_expression::{Context, Value};
-use windlass_source::source::{Entry, Kind, Node, Span};
+use windlass_source::source::{Node, Span};
 
 /// The start of a call that reads an app setting, in lower case.
 const CALL: &str = "appsetting(";
@@ -175,31 +175,10 @@ impl<F: Format> ActionReader<'_, F> {
         settings: &Settings<'_>,
         bare: bool,
     ) -> Node {
-        let kind = match &node.kind {
-            Kind::String(text) if split_call(&text.text).is_some() => {
-                let text = text.text.clone();
-                return self.text_with_settings(&text, node.span, settings, bare);
-            }
-            Kind::Array(items) => {
-                let items = items
-                    .iter()
-                    .map(|item| self.with_settings(item, settings, bare));
-                Kind::Array(items.collect())
-            }
-            Kind::Object(entries) => {
-                let entries = entries.iter().map(|entry| Entry {
-                    key: entry.key.clone(),
-                    key_span: entry.key_span,
-                    value: self.with_settings(&entry.value, settings, bare),
-                });
-                Kind::Object(entries.collect())
-            }
-            other => other.clone(),
-        };
-        Node {
-            span: node.span,
-            kind,
-        }
+        node.map_texts(&mut |text, span| {
+            split_call(&text.text)?;
+            Some(self.text_with_settings(&text.text, span, settings, bare))
+        })
     }
 
     fn text_with_settings(

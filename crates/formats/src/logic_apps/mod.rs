@@ -31,7 +31,7 @@ use windlass_expression::{Syntax, Template, Value};
 use windlass_model::hir::{RetryPolicy, Step, StepKind, Wait, Workflow};
 use windlass_model::model::{Backoff, Dialect, Jitter, Name, OnError, OnLimit, Test, WORKFLOW};
 use windlass_source::diagnostic::{Diagnostics, nearest};
-use windlass_source::source::{Entry, Kind, Node, SourceFile, Span};
+use windlass_source::source::{Entry, Node, SourceFile, Span};
 use windlass_value::words;
 
 /// The types of actions that Loom does not have. The types of connectors are in `connector`.
@@ -213,20 +213,14 @@ impl Format for LogicApps {
 
     /// Warns if a callback address is sent to a server in the body of a request.
     fn check_body(actions: &mut ActionReader<'_, Self>, body: &Node) {
-        match &body.kind {
-            Kind::Array(items) => items
-                .iter()
-                .for_each(|item| Self::check_body(actions, item)),
-            Kind::Object(entries) => entries
-                .iter()
-                .for_each(|entry| Self::check_body(actions, &entry.value)),
-            Kind::String(text) if text.text.to_ascii_lowercase().contains("listcallbackurl(") => {
-                let what = "`listCallbackUrl` has no endpoint outside Azure";
-                let hint = "make it an HttpWebhook, which waits for a request to the address";
-                actions.warning("not-supported", body.span, what, hint);
-            }
-            _ => {}
+        let text = body.as_str().unwrap_or_default().to_ascii_lowercase();
+        if text.contains("listcallbackurl(") {
+            let what = "`listCallbackUrl` has no endpoint outside Azure";
+            let hint = "make it an HttpWebhook, which waits for a request to the address";
+            actions.warning("not-supported", body.span, what, hint);
         }
+        body.children()
+            .for_each(|(_, child)| Self::check_body(actions, child));
     }
 
     fn request_retry(

@@ -167,33 +167,16 @@ fn as_request(node: &Node) -> Node {
 
 /// Replaces `listCallbackUrl()` in the texts of a value by the callback address of a signal.
 fn with_callback(node: &Node, signal: &Name) -> Node {
-    let kind = match &node.kind {
-        Kind::String(text) => {
-            let quoted = signal.replace('\'', "''");
-            let callback = format!("callbackUrl('{quoted}', '{VALID}')");
-            let mut text = text.clone();
-            // Replace from the end, so that the earlier offsets stay valid.
-            let lower = text.text.to_ascii_lowercase();
-            for (at, found) in lower.rmatch_indices(FUNCTION) {
-                text.text.replace_range(at..at + found.len(), &callback);
-            }
-            Kind::String(text)
+    let quoted = signal.replace('\'', "''");
+    let callback = format!("callbackUrl('{quoted}', '{VALID}')");
+    node.map_texts(&mut |text, span| {
+        let mut text = text.clone();
+        // Replace from the end, so that the earlier offsets stay valid.
+        let lower = text.text.to_ascii_lowercase();
+        for (at, found) in lower.rmatch_indices(FUNCTION) {
+            text.text.replace_range(at..at + found.len(), &callback);
         }
-        Kind::Array(items) => {
-            let items = items.iter().map(|item| with_callback(item, signal));
-            Kind::Array(items.collect())
-        }
-        Kind::Object(entries) => {
-            let entries = entries.iter().map(|entry| Entry {
-                value: with_callback(&entry.value, signal),
-                ..entry.clone()
-            });
-            Kind::Object(entries.collect())
-        }
-        other => other.clone(),
-    };
-    Node {
-        span: node.span,
-        kind,
-    }
+        let kind = Kind::String(text);
+        Some(Node { span, kind })
+    })
 }

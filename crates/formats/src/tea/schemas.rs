@@ -8,7 +8,7 @@ use crate::{Found, references_in};
 use std::sync::Arc;
 use windlass_expression::{Object, Value};
 use windlass_source::diagnostic::{Diagnostic, Diagnostics};
-use windlass_source::source::{self, Bundle, Kind, Node};
+use windlass_source::source::{self, Bundle, Node};
 
 /// Collects the files that a workflow names: in its schemas, and as the workflows that run for each item.
 pub(crate) fn collect_files(workflow: &Node, found: &mut Vec<Found>) {
@@ -19,21 +19,17 @@ pub(crate) fn collect_files(workflow: &Node, found: &mut Vec<Found>) {
 }
 
 fn subgraphs(node: &Node, found: &mut Vec<Found>) {
-    match &node.kind {
-        Kind::Array(items) => items.iter().for_each(|item| subgraphs(item, found)),
-        Kind::Object(entries) => {
-            let kind = node.get("type").and_then(Node::as_str);
-            if kind == Some(DYNAMIC_PARALLEL)
-                && let Some(named) = node.get(SUBGRAPH)
-                && let Some(path) = named.as_str().filter(|path| is_file(path))
-            {
-                found.push(Found::new(path, named.span, crate::collect_from_workflow));
-            }
-            let inner = entries.iter();
-            let inner = inner.filter(|entry| ["body", "steps"].contains(&entry.key.as_str()));
-            inner.for_each(|entry| subgraphs(&entry.value, found));
+    let kind = node.get("type").and_then(Node::as_str);
+    if kind == Some(DYNAMIC_PARALLEL)
+        && let Some(named) = node.get(SUBGRAPH)
+        && let Some(path) = named.as_str().filter(|path| is_file(path))
+    {
+        found.push(Found::new(path, named.span, crate::collect_from_workflow));
+    }
+    for (key, child) in node.children() {
+        if key.is_none_or(|key| ["body", "steps"].contains(&key)) {
+            subgraphs(child, found);
         }
-        _ => {}
     }
 }
 
@@ -70,38 +66,25 @@ pub(super) fn documents(bundle: &Bundle, workflow: &Node, diagnostics: &mut Diag
 
 /// Collects the references in every schema below a node of the workflow.
 fn schemas(node: &Node, found: &mut Vec<Found>) {
-    match &node.kind {
-        Kind::Array(items) => items.iter().for_each(|item| schemas(item, found)),
-        Kind::Object(entries) => {
-            for entry in entries {
-                if entry.key == "schema" {
-                    collect(&entry.value, found);
-                } else {
-                    schemas(&entry.value, found);
-                }
-            }
+    for (key, child) in node.children() {
+        match key {
+            Some("schema") => collect(child, found),
+            _ => schemas(child, found),
         }
-        _ => {}
     }
 }
 
 fn collect(schema: &Node, found: &mut Vec<Found>) {
-    match &schema.kind {
-        Kind::Array(items) => items.iter().for_each(|item| collect(item, found)),
-        Kind::Object(entries) => {
-            for entry in entries {
-                match entry.value.as_str() {
-                    Some(to) if entry.key == "$ref" => {
-                        let path = to.split('#').next().unwrap_or_default();
-                        if !path.is_empty() && !is_remote(path) {
-                            found.push(Found::new(path, entry.value.span, collect));
-                        }
-                    }
-                    _ => collect(&entry.value, found),
+    for (key, child) in schema.children() {
+        match child.as_str() {
+            Some(to) if key == Some("$ref") => {
+                let path = to.split('#').next().unwrap_or_default();
+                if !path.is_empty() && !is_remote(path) {
+                    found.push(Found::new(path, child.span, collect));
                 }
             }
+            _ => collect(child, found),
         }
-        _ => {}
     }
 }
 
@@ -113,21 +96,15 @@ fn is_remote(path: &str) -> bool {
 impl Tea<'_, '_> {
     /// Reports references to documents that are not available.
     pub(super) fn check_schema(&mut self, schema: &Node) {
-        match &schema.kind {
-            Kind::Array(items) => items.iter().for_each(|item| self.check_schema(item)),
-            Kind::Object(entries) => {
-                for entry in entries {
-                    match entry.value.as_str() {
-                        Some(to) if entry.key == "$ref" && is_remote(to) => {
-                            let what = format!("`{to}` would have to be fetched");
-                            let hint = "put the schema into a file next to the workflow";
-                            self.error("remote-schema", entry.value.span, what, hint);
-                        }
-                        _ => self.check_schema(&entry.value),
-                    }
+        for (key, child) in schema.children() {
+            match child.as_str() {
+                Some(to) if key == Some("$ref") && is_remote(to) => {
+                    let what = format!("`{to}` would have to be fetched");
+                    let hint = "put the schema into a file next to the workflow";
+                    self.error("remote-schema", child.span, what, hint);
                 }
+                _ => self.check_schema(child),
             }
-            _ => {}
         }
     }
 }

@@ -97,6 +97,43 @@ impl Node {
         }
     }
 
+    /// Returns a copy of the tree in which `replace` has replaced texts. A text for which it returns `None` stays.
+    #[must_use]
+    pub fn map_texts(&self, replace: &mut dyn FnMut(&Text, Span) -> Option<Self>) -> Self {
+        let kind = match &self.kind {
+            Kind::String(text) => {
+                return replace(text, self.span).unwrap_or_else(|| self.clone());
+            }
+            Kind::Array(items) => {
+                let items = items.iter().map(|item| item.map_texts(replace));
+                Kind::Array(items.collect())
+            }
+            Kind::Object(entries) => {
+                let entries = entries.iter().map(|entry| Entry {
+                    key: entry.key.clone(),
+                    key_span: entry.key_span,
+                    value: entry.value.map_texts(replace),
+                });
+                Kind::Object(entries.collect())
+            }
+            other => other.clone(),
+        };
+        let span = self.span;
+        Self { span, kind }
+    }
+
+    /// Returns the items of a list, and the values of a map with their keys.
+    pub fn children(&self) -> impl Iterator<Item = (Option<&str>, &Self)> {
+        let (items, entries): (&[Self], &[Entry]) = match &self.kind {
+            Kind::Array(items) => (items, &[]),
+            Kind::Object(entries) => (&[], entries),
+            _ => (&[], &[]),
+        };
+        let entries = entries.iter();
+        let entries = entries.map(|entry| (Some(entry.key.as_str()), &entry.value));
+        items.iter().map(|item| (None, item)).chain(entries)
+    }
+
     /// Returns the name of the kind, for messages to authors.
     #[must_use]
     pub fn kind_name(&self) -> &'static str {
