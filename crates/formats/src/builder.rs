@@ -2,6 +2,7 @@
 //! reads a file.
 
 use super::reader::Reader;
+use std::sync::Arc;
 use windlass_expression::{Binding, Condition, Syntax, Template, Value};
 use windlass_model::hir::{Block, Call, Loop, Outputs, Step, StepKind, Workflow};
 use windlass_model::model::{Dialect, EventTriggers, Name, NamedSpans, OnLimit, OnMissing, Test};
@@ -138,4 +139,19 @@ pub(super) fn jinja(reader: &Reader<'_>, text: &str) -> Template {
 /// Makes the template of an expression that is written in the code of a format.
 pub(super) fn expression(reader: &Reader<'_>, text: &str) -> Template {
     jinja(reader, &format!("{{{{ {text} }}}}"))
+}
+
+/// Makes the template of an expression that can read the given names.
+pub(super) fn scoped<const N: usize>(
+    reader: &Reader<'_>,
+    names: [(&str, Template); N],
+    text: &str,
+) -> Template {
+    let names = names.map(|(name, value)| (Name::from(name), value));
+    Template::binding(Binding::Scoped(Arc::from(names), expression(reader, text)))
+}
+
+/// Makes the condition of a template that is written in the code of a format.
+pub(super) fn condition_of(template: Template) -> Condition {
+    Condition::from_template(template).unwrap_or_else(|_| Condition::never())
 }

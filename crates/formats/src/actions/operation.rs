@@ -7,9 +7,8 @@ use super::loops::{requested_delay, server_delay};
 use super::request::HttpRequest;
 use super::retry::default_retry;
 use super::{ActionReader, Format};
-use crate::builder::{call, expression, looped, nothing, object, only, step, text, when};
+use crate::builder::{call, condition_of, looped, nothing, object, only, scoped, step, text, when};
 use crate::reader::Reader;
-use std::sync::Arc;
 use windlass_expression::{Binding, Condition, Template};
 use windlass_model::hir::{Block, Call, Loop, RetryPolicy, Step, StepKind, Workflow};
 use windlass_model::model::{Expect, Name, OnLimit, OnMissing, RATE, RetryOn, Sleep, Test};
@@ -73,46 +72,35 @@ impl Names {
     /// The expression can read the output of the start as `start`, the last answer about the operation as `last`, and
     /// the output of the request for the result as `fetched`. Each is null until it exists.
     fn read(&self, reader: &Reader<'_>, of: &str) -> Template {
-        self.read_with(
-            reader,
-            of,
-            Template::binding(Binding::Outputs(self.status.clone())),
-        )
+        let last = Binding::Outputs(self.status.clone());
+        self.read_with(reader, of, last)
     }
 
     /// Like `read`, for expressions inside of the loop, where `last` is the answer in the previous iteration.
     fn read_in_loop(&self, reader: &Reader<'_>, of: &str) -> Template {
         let previous = Binding::Previous(self.status.clone(), Some(self.poll.clone()));
-        self.read_with(reader, of, Template::binding(previous))
+        self.read_with(reader, of, previous)
     }
 
     /// Makes the condition under which a failed request about the operation is repeated.
     /// Some servers return the address of an operation a little before they answer requests to it. Later, a 404 means
     /// that the operation no longer exists.
     fn repeat_condition(&self, reader: &Reader<'_>) -> Option<Condition> {
-        let names = [
-            (
-                Name::from("status"),
-                Template::binding(Binding::Record(self.status.clone())),
-            ),
-            (
-                Name::from("check"),
-                Template::binding(Binding::Iteration(self.poll.clone())),
-            ),
-        ];
+        let status = Template::binding(Binding::Record(self.status.clone()));
+        let check = Template::binding(Binding::Iteration(self.poll.clone()));
         let again = format!("status.error.code != '404' or check <= {EARLY_CHECKS}");
-        let scoped = Binding::Scoped(Arc::from(names), expression(reader, &again));
-        Condition::from_template(Template::binding(scoped)).ok()
+        let again = scoped(reader, [("status", status), ("check", check)], &again);
+        Condition::from_template(again).ok()
     }
 
-    fn read_with(&self, reader: &Reader<'_>, of: &str, last: Template) -> Template {
+    fn read_with(&self, reader: &Reader<'_>, of: &str, last: Binding) -> Template {
         let output = |of: &Name| Template::binding(Binding::Outputs(of.clone()));
         let names = [
-            (Name::from("start"), output(&self.start)),
-            (Name::from("last"), last),
-            (Name::from("fetched"), output(&self.result)),
+            ("start", output(&self.start)),
+            ("last", Template::binding(last)),
+            ("fetched", output(&self.result)),
         ];
-        Template::binding(Binding::Scoped(Arc::from(names), expression(reader, of)))
+        scoped(reader, names, of)
     }
 }
 
@@ -205,9 +193,9 @@ impl<F: Format> ActionReader<'_, F> {
             Some(_) => Test::After,
             None => Test::Before,
         };
-        let ended =
-            Condition::from_template(names.read(self, &format!("{STATE}.get('done') == true")));
-        let ended = is_done.or(ended.ok()).unwrap_or_else(Condition::never);
+        let ended = is_done.unwrap_or_else(|| {
+            condition_of(names.read(self, &format!("{STATE}.get('done') == true")))
+        });
         let poll = Loop {
             test,
             condition_text,
@@ -322,17 +310,16 @@ impl<F: Format> ActionReader<'_, F> {
         }
         let record = |of: &Name| Template::binding(Binding::Record(of.clone()));
         let records = [
-            (Name::from("start"), record(start)),
-            (Name::from("poll"), record(poll)),
-            (Name::from("status"), record(status)),
+            ("start", record(start)),
+            ("poll", record(poll)),
+            ("status", record(status)),
         ];
-        let scoped = Binding::Scoped(Arc::from(records), expression(self, RUNS));
-        let runs = Condition::from_template(Template::binding(scoped));
+        let runs = condition_of(scoped(self, records, RUNS));
         let mut send = step(cancel, "http", request, act.span);
         send.retry = Some(default_retry(true, act.span));
         // If the request fails, its record shows the failure, and the end of the run does not change.
         send.catch = Some(nothing());
-        let kind = when(runs.unwrap_or_else(|_| Condition::never()), only(send));
+        let kind = when(runs, only(send));
         self.cleanup.push(step(cancels, "if", kind, act.span));
     }
 
@@ -385,9 +372,7 @@ impl<F: Format> ActionReader<'_, F> {
         Some(match is_there {
             None => fetch,
             Some(is_there) => {
-                let condition = Condition::from_template(is_there);
-                let condition = condition.unwrap_or_else(|_| Condition::never());
-                let kind = when(condition, only(fetch));
+                let kind = when(condition_of(is_there), only(fetch));
                 step(names.fetch.clone(), "if", kind, act.span)
             }
         })

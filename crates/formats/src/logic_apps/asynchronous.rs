@@ -8,9 +8,8 @@ use crate::actions::ActionReader;
 use crate::actions::HttpRequest;
 use crate::actions::part_of;
 use crate::actions::{ActionFields, option};
-use crate::builder::{call, expression, looped, only, step, text};
-use std::sync::Arc;
-use windlass_expression::{Binding, Condition, Template, Value};
+use crate::builder::{call, condition_of, looped, only, scoped, step, text};
+use windlass_expression::{Binding, Template, Value};
 use windlass_model::hir::{Block, Call, FollowUp, Loop, StepKind};
 use windlass_model::model::{ASYNC_PATTERN, Expect, Name, OnLimit, Sleep};
 
@@ -43,9 +42,7 @@ impl ActionReader<'_, LogicApps> {
         request.members.push(follow(start));
 
         let runs = "answer is mapping and answer.operation is mapping";
-        let names = [(Name::from("answer"), outputs(name))];
-        let runs = Template::binding(Binding::Scoped(Arc::from(names), expression(self, runs)));
-        let runs = Condition::from_template(runs).unwrap_or_else(|_| Condition::never());
+        let runs = condition_of(scoped(self, [("answer", outputs(name))], runs));
 
         // A failed request replaces the last answer, so each attempt of a request needs a copy of the address.
         let copy = StepKind::Compose(outputs(name).part("operation"));

@@ -7,10 +7,9 @@ use crate::actions::ActionReader;
 use crate::actions::HttpRequest;
 use crate::actions::part_of;
 use crate::actions::{ActionFields, Body, member};
-use crate::builder::{call, expression, looped, page_base, step, text};
+use crate::builder::{call, condition_of, looped, page_base, scoped, step, text};
 use crate::reader::Reader;
-use std::sync::Arc;
-use windlass_expression::{Binding, Condition, Template, Value};
+use windlass_expression::{Binding, Template, Value};
 use windlass_model::hir::{Block, Call, Keep, Loop, StepKind};
 use windlass_model::model::{CollectMode, Expect, Name, OnLimit, OnRepeat, Pages};
 use windlass_value::time::format_duration;
@@ -106,7 +105,7 @@ impl ActionReader<'_, LogicApps> {
             ("rows", Template::binding(Binding::Outputs(count))),
             ("wanted", wanted),
         ];
-        let ends = Condition::from_template(scoped(self, ends, "not link or rows >= wanted"));
+        let ends = condition_of(scoped(self, ends, "not link or rows >= wanted"));
         let keep = |name: &str, take, value| Keep {
             name: Name::from(name),
             take,
@@ -128,7 +127,7 @@ impl ActionReader<'_, LogicApps> {
                 token: next,
                 on_repeat: OnRepeat::Fail,
             }),
-            ..looped(ends.unwrap_or_else(|_| Condition::never()), most, body)
+            ..looped(ends, most, body)
         };
         let collected = Template::binding(Binding::Root(Name::from("result"))).part("kept");
         Body {
@@ -151,10 +150,4 @@ fn link(reader: &Reader<'_>, response: &Template) -> Template {
         [("plain", plain), ("odata", odata)],
         "plain or odata or none",
     )
-}
-
-/// Makes the template of an expression that can read the given names.
-fn scoped<const N: usize>(reader: &Reader<'_>, names: [(&str, Template); N], of: &str) -> Template {
-    let names = names.map(|(name, value)| (Name::from(name), value));
-    Template::binding(Binding::Scoped(Arc::from(names), expression(reader, of)))
 }
