@@ -58,7 +58,7 @@ use std::time::Duration;
 use windlass_expression::TableFormat;
 use windlass_model::hir::{Script, Workflow};
 use windlass_model::model::{Dialect, Status};
-use windlass_source::diagnostic::{Diagnostic, Diagnostics, Severity, nearest};
+use windlass_source::diagnostic::{Diagnostic, Diagnostics, Severity, did_you_mean, nearest};
 use windlass_source::source::{self, Bundle, Mistake, Node, SourceFile, Span};
 
 /// The operator's limits on loops, which the author of a workflow cannot raise (docs/reference/loom.md).
@@ -434,10 +434,8 @@ fn detect(node: &Node, diagnostics: &mut Diagnostics) -> Option<Dialect> {
         let found = Dialect::parse(text);
         if found.is_none() {
             let all = [Dialect::Loom, Dialect::Azure, Dialect::Tea, Dialect::Canvas];
-            let hint = nearest(text, all.map(Dialect::as_str)).map_or_else(
-                || String::from("loom, azure, tea or canvas"),
-                |near| format!("did you mean `{near}`?"),
-            );
+            let near = did_you_mean(text, all.map(Dialect::as_str));
+            let hint = near.unwrap_or_else(|| String::from("loom, azure, tea or canvas"));
             let message = format!("`{text}` is not a valid dialect");
             diagnostics.push(Diagnostic::error("unknown-dialect", named.span, message).hint(hint));
         }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use windlass_expression::Reference;
 use windlass_model::hir::{After, Block, DagStep, Step, StepKind};
 use windlass_model::model::{Name, Status};
-use windlass_source::diagnostic::nearest;
+use windlass_source::diagnostic::{did_you_mean, nearest};
 use windlass_source::source::{Entry, Kind, Node, Span};
 
 const ACTIONS: &str = "for example actions: { check: { type: http, inputs: { uri: \"…\" } } }";
@@ -267,10 +267,7 @@ impl<F: Format> ActionReader<'_, F> {
             } else {
                 format!("a status is text, this is {}", node.kind_name())
             };
-            let hint = nearest(text, known).map_or_else(
-                || known.join(", "),
-                |near| format!("did you mean `{near}`?"),
-            );
+            let hint = did_you_mean(text, known).unwrap_or_else(|| known.join(", "));
             self.error("unknown-status", node.span, what, hint);
         }
         status

@@ -10,7 +10,7 @@ use windlass_model::hir::{Call, FollowUp, RetryPolicy, StepKind};
 use windlass_model::model::{
     BODY_FILE, EVENTS, IF_CHANGED, RATE, SAVE_TO, named_sha256, overrides_method,
 };
-use windlass_source::diagnostic::nearest;
+use windlass_source::diagnostic::did_you_mean;
 use windlass_source::source::{Entry, Kind};
 
 /// The idempotent methods: repeating a request with such a method has no further effect (RFC 9110, 9.2.2).
@@ -252,8 +252,7 @@ impl<F: Format> ActionReader<'_, F> {
                 };
                 if !METHODS.iter().any(|known| known.eq_ignore_ascii_case(text)) {
                     let what = format!("`{text}` is not a valid HTTP method");
-                    let hint = nearest(text, METHODS)
-                        .map_or(hint, |near| format!("did you mean `{near}`?"));
+                    let hint = did_you_mean(text, METHODS).unwrap_or(hint);
                     self.error("unknown-value", entry.value.span, what, hint);
                 }
             }

@@ -10,9 +10,11 @@ use crate::fields::Fields;
 use crate::reader::list_known;
 use crate::vocabulary::canvas::{EDGE_NOTES, WORKFLOW_NOTES};
 use std::collections::HashMap;
+use std::fmt::Display;
 use std::rc::Rc;
+use windlass_expression::{Port, PortKind};
 use windlass_model::model::Name;
-use windlass_source::diagnostic::{Diagnostic, nearest};
+use windlass_source::diagnostic::{Diagnostic, did_you_mean};
 use windlass_source::source::{self, Entry, Kind, Span};
 
 const EDGE: &str = "for example { source: coder, target: review, sourceHandle: \"output:code\", \
@@ -232,14 +234,13 @@ impl Canvas<'_> {
         let known = graph.nodes.iter().map(|node| &*node.id);
         let what = format!("unknown node `{id}` here");
         self.error_with("unknown-node", span, what, || {
-            match nearest(id, known.clone()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None if graph.nodes.is_empty() => String::from("no nodes here"),
-                None => {
-                    let some: Vec<&str> = known.take(8).collect();
-                    format!("nodes here are: {}", some.join(", "))
+            did_you_mean(id, known.clone()).unwrap_or_else(|| {
+                let some: Vec<&str> = known.take(8).collect();
+                match some.is_empty() {
+                    true => String::from("no nodes here"),
+                    false => format!("nodes here are: {}", some.join(", ")),
                 }
-            }
+            })
         });
     }
 
@@ -259,16 +260,14 @@ impl Canvas<'_> {
         let word = side.word();
         let what = format!("`{}` has no {word} `{name}`", node.id);
         let known: Vec<&str> = ports.names().collect();
-        let hint = match nearest(&name, known.iter().copied()) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None if known.is_empty() => {
-                format!(
-                    "declare it: {}: [{{ name: {name}, type: any }}]",
-                    side.key()
-                )
-            }
-            None => format!("its {word}s are: {}", list_known(&known)),
-        };
+        let near = did_you_mean(&name, known.iter().copied());
+        let hint = near.unwrap_or_else(|| match known.is_empty() {
+            true => format!(
+                "declare it: {}: [{{ name: {name}, type: any }}]",
+                side.key()
+            ),
+            false => format!("its {word}s are: {}", list_known(&known)),
+        });
         self.error("unknown-port", span, what, hint);
         None
     }
@@ -298,14 +297,23 @@ impl Canvas<'_> {
             self.error("type-mismatch", span, mistake, hint);
             return;
         }
-        let kind = from.outputs.kind(output);
-        if !kind.may_become(target.port.kind) {
-            let (given, taken) = (kind.as_str(), target.port.kind.as_str());
-            let what = format!(
-                "output `{output}` of `{}` is a {given}, and {} accepts a {taken}",
-                from.id, target.port.shown
-            );
-            let hint = "use the same type for both, or put a function between them";
+        let what = format_args!("output `{output}` of `{}`", from.id);
+        let hint = "use the same type for both, or put a function between them";
+        self.must_become(what, from.outputs.kind(output), &target.port, span, hint);
+    }
+
+    /// Refuses a value whose type can never be converted to that of a port.
+    pub(super) fn must_become(
+        &mut self,
+        what: impl Display,
+        kind: PortKind,
+        port: &Port,
+        span: Span,
+        hint: &str,
+    ) {
+        if !kind.may_become(port.kind) {
+            let (given, taken) = (kind.as_str(), port.kind.as_str());
+            let what = format!("{what} is a {given}, and {} accepts a {taken}", port.shown);
             self.error("type-mismatch", span, what, hint);
         }
     }

@@ -9,7 +9,7 @@ use super::tree::{Graph, LoopNode, NodeKind, PortRef, Ports, Socket, Test, Text}
 use crate::fields::Fields;
 use windlass_expression::{Comparison, PortKind, Template};
 use windlass_model::model::Name;
-use windlass_source::diagnostic::nearest;
+use windlass_source::diagnostic::did_you_mean;
 use windlass_source::source::{Entry, Kind, Span};
 
 const TEST: &str =
@@ -147,8 +147,8 @@ impl Canvas<'_> {
         let span = entry.value.span;
         let Some(socket) = inputs.iter().find(|socket| *socket.port.name == *name) else {
             let what = format!("`{}` has no input `{name}`", node.id);
-            let hint = nearest(name, inputs.iter().map(|socket| &*socket.port.name))
-                .map_or_else(|| hint.to_owned(), |near| format!("did you mean `{near}`?"));
+            let near = did_you_mean(name, inputs.iter().map(|socket| &*socket.port.name));
+            let hint = near.unwrap_or_else(|| hint.to_owned());
             self.error("unknown-port", span, what, hint);
             return None;
         };

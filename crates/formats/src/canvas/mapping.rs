@@ -8,7 +8,7 @@ use crate::fields::Fields;
 use std::collections::HashMap;
 use windlass_expression::{Port, PortKind};
 use windlass_model::model::{CollectMode, Name};
-use windlass_source::diagnostic::nearest;
+use windlass_source::diagnostic::did_you_mean;
 use windlass_source::source::{Entry, Node, Span};
 
 /// The outputs that every loop has.
@@ -20,6 +20,7 @@ const INPUT: &str = "for example { source: { type: outer, name: task }, target: 
                      input: task }, iterations: all }";
 const OUTPUT: &str = "for example { source: { node: review, output: approved }, target: approved, \
                       take: last }";
+const SAME_TYPE: &str = "use the same type for both";
 
 /// The loop whose mappings are read.
 pub(super) struct LoopContext<'g> {
@@ -133,16 +134,9 @@ impl Canvas<'_> {
             let hint = "iterations: subsequent";
             self.warning("always-null", span, what, hint);
         }
-        if let Some(target) = around.port(&to, PortSide::Input)
-            && !kind.may_become(target.port.kind)
-        {
-            let (given, taken) = (kind.as_str(), target.port.kind.as_str());
-            let what = format!(
-                "the source is a {given}, and {} accepts a {taken}",
-                target.port.shown
-            );
-            let hint = "use the same type for both";
-            self.error("type-mismatch", entry.value.span, what, hint);
+        if let Some(target) = around.port(&to, PortSide::Input) {
+            let span = entry.value.span;
+            self.must_become("the source", kind, &target.port, span, SAME_TYPE);
         }
         Some((Mapping { from, to, when }, span))
     }
@@ -220,10 +214,8 @@ impl Canvas<'_> {
     ) -> Option<(Origin, PortKind)> {
         if inputs.find(name).is_none() {
             let what = format!("`{}` has no input `{name}`", around.id);
-            let hint = nearest(name, inputs.names()).map_or_else(
-                || format!("declare it: inputs: [{{ name: {name}, type: any }}]"),
-                |near| format!("did you mean `{near}`?"),
-            );
+            let hint = did_you_mean(name, inputs.names())
+                .unwrap_or_else(|| format!("declare it: inputs: [{{ name: {name}, type: any }}]"));
             self.error("unknown-port", span, what, hint);
             return None;
         }
@@ -296,16 +288,11 @@ impl Canvas<'_> {
                 continue;
             }
             match outputs.find(target) {
-                Some(socket) if !kind.may_become(socket.port.kind) => {
-                    let (given, taken) = (kind.as_str(), socket.port.kind.as_str());
-                    let what = format!(
-                        "the source is a {given}, and {} accepts a {taken}",
-                        socket.port.shown
-                    );
-                    let hint = "use the same type for both";
-                    self.error("type-mismatch", span, what, hint);
-                }
-                Some(socket) if result.take == CollectMode::All && is_single(&socket.port) => {
+                Some(socket)
+                    if kind.may_become(socket.port.kind)
+                        && result.take == CollectMode::All
+                        && is_single(&socket.port) =>
+                {
                     let what = format!(
                         "{} accepts one value, and `take: all` returns a list",
                         socket.port.shown
@@ -313,19 +300,19 @@ impl Canvas<'_> {
                     let hint = "set its type to json, or take: last";
                     self.error("type-mismatch", span, what, hint);
                 }
-                Some(_) => {}
+                Some(socket) => {
+                    self.must_become("the source", kind, &socket.port, span, SAME_TYPE);
+                }
                 None if any => {
                     outputs
                         .list
                         .push(self.built_in(target, PortKind::Any, &around.id, span))
                 }
                 None => {
-                    let named = nearest(target, outputs.names());
                     let what = format!("`{}` has no output `{target}`", around.id);
-                    let hint = named.map_or_else(
-                        || format!("declare it: outputs: [{{ name: {target}, type: any }}]"),
-                        |near| format!("did you mean `{near}`?"),
-                    );
+                    let hint = did_you_mean(target, outputs.names()).unwrap_or_else(|| {
+                        format!("declare it: outputs: [{{ name: {target}, type: any }}]")
+                    });
                     self.error("unknown-port", span, what, hint);
                     continue;
                 }

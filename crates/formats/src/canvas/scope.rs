@@ -7,7 +7,7 @@ use crate::reader::list_known;
 use std::collections::BTreeSet;
 use windlass_expression::{Binding, Reference, Template};
 use windlass_model::model::Name;
-use windlass_source::diagnostic::{Diagnostic, Diagnostics, nearest};
+use windlass_source::diagnostic::{Diagnostic, Diagnostics, did_you_mean};
 use windlass_source::source::Span;
 
 /// The variable with the number of iterations that the enclosing loop has begun.
@@ -242,11 +242,11 @@ fn unknown<'a>(
     let mut known: Vec<&str> = known.collect();
     known.sort_unstable();
     known.dedup();
-    let hint = match nearest(name, known.iter().copied()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None if known.is_empty() => String::from("there is nothing that it could read"),
-        None => format!("known are: {}", list_known(&known)),
-    };
+    let near = did_you_mean(name, known.iter().copied());
+    let hint = near.unwrap_or_else(|| match known.is_empty() {
+        true => String::from("there is nothing that it could read"),
+        false => format!("known are: {}", list_known(&known)),
+    });
     diagnostics.push(Diagnostic::error(code, span, what).hint(hint));
 }
 
