@@ -60,6 +60,12 @@ pub(super) fn with_result(value: &Template, body: Template) -> Template {
     Template::binding(Binding::Scoped(outer.into(), body))
 }
 
+/// Makes the template of the map that a value adds to the state: the value itself, or else a map with the key `result`.
+pub(super) fn map_of(reader: &Reader<'_>, value: &Template) -> Template {
+    let whole = "{{ result if result is mapping else {'result': result} }}";
+    with_result(value, jinja(reader, whole))
+}
+
 pub(super) fn assignment(variable: &str, op: AssignOp, value: Template, span: Span) -> Assignment {
     Assignment {
         variable: Name::from(variable),

@@ -4,8 +4,8 @@
 //! item has a result like any other item. `parallel_results` has the results of all items.
 
 use super::builder::{
-    anonymous_step, block, executor_result, forget_fault, jinja, output_of, remove, replace, set,
-    state, with_result,
+    anonymous_step, block, executor_result, forget_fault, jinja, map_of, output_of, remove,
+    replace, set, state, with_result,
 };
 use super::fan_out::{PARALLEL_RESULTS, final_state};
 use super::node::{LoweredNode, ResultTarget};
@@ -217,9 +217,8 @@ impl<'n> Tea<'_, 'n> {
             &inside,
         )?;
         let result = expression(self, &format!("state.{RESULT}"));
-        let whole = "{{ result if result is mapping else {'result': result} }}";
         let next_state = match &target {
-            ResultTarget::Merge => with_result(&result, jinja(self, whole)),
+            ResultTarget::Merge => map_of(self, &result),
             ResultTarget::Key(key) => object([(&**key, result)]),
             ResultTarget::Map(members) => {
                 let members = members
@@ -271,11 +270,7 @@ impl<'n> Tea<'_, 'n> {
         let call = builder::call(WORKFLOW, inputs, None, then);
         let call = anonymous_step(self.part(place, SUBGRAPH), WORKFLOW, call);
         let result = expression(self, &format!("state.{RESULT}"));
-        let whole = jinja(
-            self,
-            "{{ result if result is mapping else {'result': result} }}",
-        );
-        let next_state = replace(with_result(&result, whole), place.span);
+        let next_state = replace(map_of(self, &result), place.span);
         Some(vec![call, self.assigned(place, "kept", vec![next_state])])
     }
 

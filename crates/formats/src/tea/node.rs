@@ -1,6 +1,6 @@
 //! Reads one node: its form, and what happens with its result.
 
-use super::builder::{merge, set, step, with_result};
+use super::builder::{map_of, merge, set, step, with_result};
 use super::{MAX_STEPS, SourcePosition, Tea, builder};
 use crate::fields::Fields;
 use windlass_expression::{Template, Value};
@@ -256,10 +256,7 @@ impl<'n> Tea<'_, 'n> {
         let span = place.span;
         match target {
             ResultTarget::Merge if place.in_body => vec![merge(value.clone(), span)],
-            ResultTarget::Merge => {
-                let whole = "{{ result if result is mapping else {'result': result} }}";
-                vec![merge(with_result(value, builder::jinja(self, whole)), span)]
-            }
+            ResultTarget::Merge => vec![merge(map_of(self, value), span)],
             ResultTarget::Key(key) => vec![set(key, value.clone(), span)],
             // All templates read the state as it was before the assignments.
             ResultTarget::Map(members) => {

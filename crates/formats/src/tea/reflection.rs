@@ -10,7 +10,7 @@ use super::builder::{
 };
 use super::evaluate::{EVALUATION, Evaluator};
 use super::node::{LoweredNode, ResultTarget};
-use super::worker::{Role, Worker};
+use super::worker::Worker;
 use super::{SourcePosition, Tea};
 use crate::builder::{self, expression, jinja, only, text};
 use crate::reader::Reader;
@@ -63,9 +63,9 @@ impl<'n> Tea<'_, 'n> {
         let count = self.iteration_count(count);
         let on_failure = self.on_failure(on_failure);
         let evaluator = evaluator.and_then(|entry| self.evaluator(entry));
-        let generator = generator.and_then(|entry| self.worker(Role::Generator, entry, place));
+        let generator = generator.and_then(|entry| self.worker(entry, place));
         let corrector = match corrector {
-            Some(entry) => Some(self.worker(Role::Corrector, entry, place)?),
+            Some(entry) => Some(self.worker(entry, place)?),
             None => None,
         };
         let (count, on_failure) = (count?, on_failure?);

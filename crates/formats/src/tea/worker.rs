@@ -12,21 +12,6 @@ use windlass_model::hir::{Assignment, Step};
 use windlass_model::model::Name;
 use windlass_source::source::Entry;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
-    Generator,
-    Corrector,
-}
-
-impl Role {
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Generator => "generator",
-            Self::Corrector => "corrector",
-        }
-    }
-}
-
 /// One call that returns a value to the reflection loop.
 pub(super) struct Worker {
     pub executor: Name,
@@ -41,13 +26,10 @@ pub(super) struct Worker {
 }
 
 impl<'n> Tea<'_, 'n> {
-    pub(super) fn worker(
-        &mut self,
-        role: Role,
-        entry: &'n Entry,
-        place: &SourcePosition,
-    ) -> Option<Worker> {
-        let what = format!("`{}`", entry.key);
+    /// Reads the generator or the corrector of a `reflection.loop`.
+    pub(super) fn worker(&mut self, entry: &'n Entry, place: &SourcePosition) -> Option<Worker> {
+        let role = &entry.key;
+        let what = format!("`{role}`");
         let hint =
             "for example { action: llm.call, prompt: \"…\" } or { run: \"return {'n': 1}\" }";
         let mut fields = self.fields(&entry.value, &what, hint)?;
@@ -57,13 +39,12 @@ impl<'n> Tea<'_, 'n> {
             // All other keys next to the action are its arguments.
             let with: Vec<&'n Entry> = fields.rest().collect();
             let name = canonical(self.text(action, hint)?);
-            let what = format!("reflection.loop: Unknown {}", role.word());
+            let what = format!("reflection.loop: Unknown {role}");
             return self.action_worker(&what, name, action, &with, place);
         }
         let run = fields.non_null(self, "run");
         let language = fields.non_null(self, "language");
         let Some(run) = run else {
-            let role = role.word();
             let message = format!("reflection.loop: the {role} needs either `action` or `run`");
             self.error("missing-key", entry.key_span, message, hint);
             return None;
