@@ -26,7 +26,7 @@ use similar::{DiffOp, TextDiff};
 use utoipa::ToSchema;
 use windlass_engine::{Bundle, Dialect, dialect_of};
 use windlass_formats::Caps;
-use windlass_source::source::{self, Form, Kind, Node, TextEdit, WrittenText};
+use windlass_source::source::{self, Form, Node, TextEdit, WrittenText};
 
 /// Maximum number of edits in one request.
 const MANY: usize = 1_000;
@@ -330,19 +330,7 @@ impl Document {
 
 /// Converts a tree to a value.
 fn value_of(node: &Node) -> Value {
-    match &node.kind {
-        Kind::Null => Value::Null,
-        Kind::Bool(value) => Value::Bool(*value),
-        Kind::Int(value) => Value::from(*value),
-        Kind::Float(value) => Value::from(*value),
-        Kind::String(text) => Value::String(text.text.clone()),
-        Kind::Array(items) => Value::Array(items.iter().map(value_of).collect()),
-        Kind::Object(entries) => {
-            let entries = entries.iter();
-            let entries = entries.map(|entry| (entry.key.clone(), value_of(&entry.value)));
-            Value::Object(entries.collect())
-        }
-    }
+    serde_json::to_value(node.to_value()).unwrap_or_default()
 }
 
 /// Returns true if two values are equal. Numbers are compared by value, and the order of keys is ignored.

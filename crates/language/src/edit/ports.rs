@@ -26,24 +26,17 @@ pub struct PortOf {
     pub side: String,
 }
 
-/// A port.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Port {
-    pub node: String,
-    pub name: String,
-    pub kind: String,
-}
-
-impl Port {
-    fn new(node: &str, name: &str, kind: &str) -> Self {
+impl PortOf {
+    fn new(node: &str, name: &str, kind: &str, side: &str) -> Self {
         Self {
             node: node.to_owned(),
             name: name.to_owned(),
             kind: if kind.is_empty() { "any" } else { kind }.to_owned(),
+            side: side.to_owned(),
         }
     }
 
-    pub fn choice(&self) -> Choice {
+    pub(super) fn choice(&self) -> Choice {
         Choice {
             kind: Some(self.kind.clone()),
             ..Choice::of(format!("{}.{}", self.node, self.name))
@@ -51,25 +44,24 @@ impl Port {
     }
 }
 
-fn declared(node: &Value, side: &str) -> Vec<Port> {
-    let ports = node
-        .pointer(&format!("/data/{side}"))
-        .and_then(Value::as_array);
-    let ports = ports.into_iter().flatten();
+fn declared(node: &Value, side: &str) -> Vec<PortOf> {
+    let ports = node.pointer(&format!("/data/{side}puts"));
+    let ports = ports.and_then(Value::as_array).into_iter().flatten();
+    let id = word(node, "id");
     ports
-        .map(|port| Port::new(word(node, "id"), word(port, "name"), word(port, "type")))
+        .map(|port| PortOf::new(id, word(port, "name"), word(port, "type"), side))
         .collect()
 }
 
 /// Returns the output ports of a node.
-pub(super) fn outputs(node: &Value) -> Vec<Port> {
-    let mut ports = declared(node, "outputs");
+pub(super) fn outputs(node: &Value) -> Vec<PortOf> {
+    let mut ports = declared(node, "out");
     let none = ports.is_empty();
     let id = word(node, "id");
     let mut known = |ports_of: &[(&str, &str)]| {
         for (name, kind) in ports_of {
             if !ports.iter().any(|port| port.name == *name) {
-                ports.push(Port::new(id, name, kind));
+                ports.push(PortOf::new(id, name, kind, "out"));
             }
         }
     };
@@ -101,8 +93,8 @@ pub(super) fn outputs(node: &Value) -> Vec<Port> {
 }
 
 /// Returns the input ports of a node.
-pub(super) fn inputs(node: &Value) -> Vec<Port> {
-    declared(node, "inputs")
+pub(super) fn inputs(node: &Value) -> Vec<PortOf> {
+    declared(node, "in")
 }
 
 pub(super) fn nodes_of(graph: &Value) -> impl Iterator<Item = &Value> {
@@ -111,33 +103,28 @@ pub(super) fn nodes_of(graph: &Value) -> impl Iterator<Item = &Value> {
 }
 
 /// Returns the inputs of a node to which edges are connected.
-pub(super) fn connected_inputs(graph: &Value, node: &str) -> Vec<Port> {
+pub(super) fn connected_inputs(graph: &Value, node: &str) -> Vec<PortOf> {
     let edges = graph.get("edges").and_then(Value::as_array);
     let edges = edges
         .into_iter()
         .flatten()
         .filter(|edge| word(edge, "target") == node);
     let names = edges.filter_map(|edge| word(edge, "targetHandle").strip_prefix("input:"));
-    names.map(|name| Port::new(node, name, "any")).collect()
+    names
+        .map(|name| PortOf::new(node, name, "any", "in"))
+        .collect()
 }
 
 /// Returns the ports of the graph that contains the node at this path.
 pub(super) fn ports_of_graph(graph: &Value, path: &str) -> Vec<PortOf> {
-    let above = path.rsplit_once('/').map(|(above, _)| above);
-    let of = |port: Port, side: &str| PortOf {
-        node: match above {
-            Some(above) => format!("{above}/{}", port.node),
-            None => port.node,
-        },
-        name: port.name,
-        kind: port.kind,
-        side: side.to_owned(),
-    };
-    let given = nodes_of(graph)
-        .flat_map(outputs)
-        .map(|port| of(port, "out"));
-    let taken = nodes_of(graph).flat_map(inputs).map(|port| of(port, "in"));
-    given.chain(taken).collect()
+    let ports = nodes_of(graph).flat_map(outputs);
+    let mut ports: Vec<PortOf> = ports.chain(nodes_of(graph).flat_map(inputs)).collect();
+    if let Some((above, _)) = path.rsplit_once('/') {
+        for port in &mut ports {
+            port.node = format!("{above}/{}", port.node);
+        }
+    }
+    ports
 }
 
 /// Returns a field that is a table of the ports that a node declares on one side.

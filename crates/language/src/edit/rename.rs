@@ -224,13 +224,10 @@ fn canvas(document: &mut Document, target: &AuthoredNode, name: &str) -> Result<
         }
     }
     refer(graph, &old, name);
-    let inner = ["inlineWorkflow"]
-        .into_iter()
-        .filter(|_| pointer.ends_with("/data"));
-    for key in inner {
-        if let Some(inner) = graph.get_mut(key) {
-            refer(inner, &old, name);
-        }
+    if pointer.ends_with("/data")
+        && let Some(inner) = graph.get_mut("inlineWorkflow")
+    {
+        refer(inner, &old, name);
     }
     let own = value
         .pointer_mut(&pointer)

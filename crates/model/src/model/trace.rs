@@ -3,7 +3,7 @@
 //! nothing is reported under two ids.
 
 use super::sha256;
-use std::fmt::Write as _;
+use windlass_value::{first_chars, hex};
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum SpanSubject {
@@ -24,14 +24,14 @@ impl SpanSubject {
             Self::Iteration(path) => format!("iteration {run} {path}"),
             Self::Attempt(key, attempt) => format!("attempt {attempt} {key}"),
         };
-        digits(&place, 8)
+        digits(&place, 16)
     }
 }
 
 /// Returns the id of a run's trace, in hexadecimal digits.
 #[must_use]
 pub fn trace_id(run: &str) -> String {
-    digits(&format!("trace {run}"), 16)
+    digits(&format!("trace {run}"), 32)
 }
 
 /// Returns the header `traceparent` (W3C Trace Context), which an attempt sends to the service that it calls.
@@ -42,14 +42,6 @@ pub fn traceparent(key: &str, attempt: u32) -> String {
     format!("00-{}-{span}-01", trace_id(run))
 }
 
-fn digits(of: &str, bytes: usize) -> String {
-    let digest = sha256(of.as_bytes());
-    digest
-        .iter()
-        .take(bytes)
-        .fold(String::new(), |mut text, byte| {
-            // Writing to a `String` does not fail.
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+fn digits(of: &str, count: usize) -> String {
+    first_chars(&hex(&sha256(of.as_bytes())), count).to_owned()
 }

@@ -4,7 +4,7 @@ use super::mapping::{builtins, input_row, output_row, sources};
 use super::{Section, View, section};
 use crate::edit::fields::{Choice, Field, FieldKind, Parts};
 use crate::edit::nodes::{escaped, word};
-use crate::edit::ports::{Port, connected_inputs, inputs, nodes_of, outputs, table_of};
+use crate::edit::ports::{PortOf, connected_inputs, inputs, nodes_of, outputs, table_of};
 use crate::edit::value_of;
 use crate::schema::root;
 use serde_json::{Value, json};
@@ -54,8 +54,8 @@ impl View<'_> {
 
     pub(super) fn canvas_loop(&self, kind: &str) -> Vec<Section> {
         let inner = self.inner();
-        let given: Vec<Port> = nodes_of(&inner).flat_map(outputs).collect();
-        let taken: Vec<Port> = nodes_of(&inner).flat_map(inputs).collect();
+        let given: Vec<PortOf> = nodes_of(&inner).flat_map(outputs).collect();
+        let taken: Vec<PortOf> = nodes_of(&inner).flat_map(inputs).collect();
         let mut outer = inputs(self.own);
         for port in connected_inputs(self.enclosing_graph(), &self.found.name) {
             if !outer.iter().any(|known| known.name == port.name) {
@@ -86,7 +86,7 @@ impl View<'_> {
             Field {
                 error: (!output.is_empty() && !known && !given.is_empty()).then_some(error),
                 parts: Some(Parts {
-                    output: given.iter().map(Port::choice).collect(),
+                    output: given.iter().map(PortOf::choice).collect(),
                     operator: OPERATORS.map(Choice::of).into(),
                     value: ["true", "false"]
                         .map(|word| Choice {
@@ -135,7 +135,7 @@ impl View<'_> {
             )
             .columns([
                 ("source", "From", sources(&outer, &given, kind == "loop")),
-                ("target", "To", taken.iter().map(Port::choice).collect()),
+                ("target", "To", taken.iter().map(PortOf::choice).collect()),
                 (
                     "iterations",
                     "When",
@@ -150,7 +150,7 @@ impl View<'_> {
             )
             .columns([
                 ("source", "From", {
-                    let ports = given.iter().map(Port::choice);
+                    let ports = given.iter().map(PortOf::choice);
                     ports
                         .chain(builtins(&["iteration_count", "status"]))
                         .collect()

@@ -2,7 +2,7 @@
 
 use crate::edit::fields::{Choice, Column, Field, FieldKind};
 use crate::edit::nodes::word;
-use crate::edit::ports::Port;
+use crate::edit::ports::PortOf;
 use serde_json::{Value, json};
 
 const BUILTIN: &str = "builtin:";
@@ -15,7 +15,7 @@ pub(super) fn builtins<'b>(names: &'b [&'b str]) -> impl Iterator<Item = Choice>
 }
 
 /// Returns the sources from which an input can have its value.
-pub(super) fn sources(outer: &[Port], given: &[Port], previous: bool) -> Vec<Choice> {
+pub(super) fn sources(outer: &[PortOf], given: &[PortOf], previous: bool) -> Vec<Choice> {
     let outer = outer.iter().map(|port| Choice {
         kind: Some(port.kind.clone()),
         ..Choice::called(
