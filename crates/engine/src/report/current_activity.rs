@@ -60,7 +60,7 @@ pub struct LaneReport {
 }
 
 /// What one branch of a run does or waits for.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CurrentActivity {
     /// Path of the innermost loop around it. Null outside of loops.
     #[serde(rename = "loop")]
@@ -281,25 +281,13 @@ fn at_place(view: &RunView, id: CursorId) -> Option<CurrentActivity> {
         title: action.and_then(|action| Some(action.title.as_ref()?.to_string())),
         kind: action.map(|action| action.label.to_string()),
         waits_for: String::from("next"),
-        since: None,
-        queued: false,
         waits_for_memory: view.queued.waits_for_memory,
-        rate_limit: None,
-        due_at: None,
-        method: None,
-        uri: None,
-        detail: None,
-        key: None,
-        child: None,
-        signal: None,
-        received: None,
-        question: None,
-        awaits_run: None,
         attempt: retried.map(|state| state.attempt),
         max_attempts: retried.map(|state| state.max_attempts),
         last_error: retried
             .and_then(|state| state.last_fault.as_deref())
             .map(LastError::new),
+        ..CurrentActivity::default()
     })
 }
 

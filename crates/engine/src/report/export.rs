@@ -3,7 +3,7 @@
 
 use super::iterations::{
     IterationEntry, IterationReport, IterationsFilter, LoopSummary, StripFilter, StripReport,
-    iteration, iterations, loops, strip,
+    iteration, iterations, large_value, loops, strip,
 };
 use super::{StatusFilter, StatusReport, graph, status};
 use crate::{EngineError, Inspector};
@@ -171,12 +171,5 @@ fn shorter(value: Value, left: &mut usize) -> Value {
     }
     let preview = first_bytes(&text, most);
     *left -= preview.len();
-    let large = Value::from_pairs([
-        (
-            "bytes",
-            Value::from(i64::try_from(text.len()).unwrap_or(i64::MAX)),
-        ),
-        ("preview", Value::from(preview)),
-    ]);
-    Value::from_pairs([("$large", large)])
+    large_value(text.len(), preview, None)
 }

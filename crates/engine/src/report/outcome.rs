@@ -183,7 +183,7 @@ impl Unreplaced {
 }
 
 /// An error, with the position where it happened.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ErrorReport {
     /// Kind of the error: `http`, `timeout`, `limit`, …
     pub kind: String,
@@ -306,13 +306,8 @@ impl ErrorReport {
     fn bare(kind: &str, message: &str) -> Self {
         Self {
             kind: kind.to_owned(),
-            code: None,
             message: message.to_owned(),
-            action: None,
-            loop_path: None,
-            iteration: None,
-            file: None,
-            line: None,
+            ..Self::default()
         }
     }
 

@@ -85,6 +85,26 @@ pub struct ActionReport {
     pub error: Option<String>,
 }
 
+impl ActionReport {
+    /// Makes the report of an action that runs, and of which only the name and the position are known.
+    pub(super) fn new(path: String, action: &str, scopes: Vec<String>) -> Self {
+        Self {
+            path,
+            action: action.to_owned(),
+            scopes,
+            item: None,
+            status: Progress::Running,
+            started_at: None,
+            ended_at: None,
+            key: None,
+            attempts: Vec::new(),
+            inputs: None,
+            outputs: None,
+            error: None,
+        }
+    }
+}
+
 /// One attempt of an action.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct AttemptReport {
@@ -238,19 +258,13 @@ impl<'a> ActionLog<'a> {
                 let name = key.rsplit('/').next().unwrap_or_default();
                 let at = key.split_once(&*format!("{}/", printable(&inside)));
                 let rest = plain(at.map_or(name, |(_, rest)| rest));
+                let scopes = self.scopes(&name_of_part(last_name(&rest)));
                 self.actions.push(ActionReport {
-                    scopes: self.scopes(&name_of_part(last_name(&rest))),
-                    path: join(&inside, &rest),
-                    action: node_name.to_string(),
                     item: self.item(path.as_deref(), *iteration),
-                    status: Progress::Running,
                     started_at: Some(event.at),
-                    ended_at: None,
                     key: Some(key.clone()),
                     attempts: vec![begun],
-                    inputs: None,
-                    outputs: None,
-                    error: None,
+                    ..ActionReport::new(join(&inside, &rest), node_name, scopes)
                 });
             }
             HistoryKind::ActionEnded {
@@ -291,19 +305,13 @@ impl<'a> ActionLog<'a> {
                 if matches!(self.of, ActionLogScope::Iteration(of, ..) if own == Some(of)) {
                     return;
                 }
+                let place = own.map_or_else(|| join(&inside, &path_part(node_name)), str::to_owned);
                 self.actions.push(ActionReport {
-                    path: own.map_or_else(|| join(&inside, &path_part(node_name)), str::to_owned),
-                    scopes: self.scopes(node_name),
-                    action: node_name.to_string(),
                     item: self.item(path.as_deref(), *iteration),
                     status: Progress::Ended(*status),
-                    started_at: None,
                     ended_at: Some(event.at),
-                    key: None,
-                    attempts: Vec::new(),
-                    inputs: None,
-                    outputs: None,
                     error: error.clone(),
+                    ..ActionReport::new(place, node_name, self.scopes(node_name))
                 });
             }
             _ => {}
@@ -404,18 +412,9 @@ fn add_children(
             Some(one) => one.outputs = Some(output.clone()),
             None if action.anonymous => {}
             None => actions.push(ActionReport {
-                path: at,
-                scopes: scopes(program, &action.name),
-                action: action.name.to_string(),
-                item: None,
                 status: Progress::Ended(Status::Succeeded),
-                started_at: None,
-                ended_at: None,
-                key: None,
-                attempts: Vec::new(),
-                inputs: None,
                 outputs: Some(output.clone()),
-                error: None,
+                ..ActionReport::new(at, &action.name, scopes(program, &action.name))
             }),
         }
         let blocks = program.scopes.iter().filter(|inner| {

@@ -273,14 +273,22 @@ fn shorten_large(value: &Value, pointer: impl fmt::Display) -> Value {
     if text.len() <= LARGE {
         return value;
     }
-    let preview = first_bytes(&text, LARGE);
-    let bytes = i64::try_from(text.len()).unwrap_or(i64::MAX);
-    let large = Value::from_pairs([
+    let pointer = ("pointer", Value::from(pointer.to_string()));
+    large_value(text.len(), first_bytes(&text, LARGE), Some(pointer))
+}
+
+/// Returns what is shown of a large value: its size in bytes, its beginning, and more members.
+pub(super) fn large_value(
+    bytes: usize,
+    preview: &str,
+    more: Option<(&'static str, Value)>,
+) -> Value {
+    let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+    let members = [
         ("bytes", Value::from(bytes)),
         ("preview", Value::from(preview)),
-        ("pointer", Value::from(pointer.to_string())),
-    ]);
-    Value::from_pairs([("$large", large)])
+    ];
+    Value::from_pairs([("$large", Value::from_pairs(members.into_iter().chain(more)))])
 }
 
 /// Returns variables without those that only the run itself reads.

@@ -103,20 +103,8 @@ fn place(actions: &mut Vec<ActionReport>, program: &Program, name: &str) -> usiz
         .iter()
         .rposition(|one| one.path == name || one.action == name);
     known.unwrap_or_else(|| {
-        actions.push(ActionReport {
-            path: name.to_owned(),
-            action: name.to_owned(),
-            scopes: scopes(program, name),
-            item: None,
-            status: Progress::Running,
-            started_at: None,
-            ended_at: None,
-            key: None,
-            attempts: Vec::new(),
-            inputs: None,
-            outputs: None,
-            error: None,
-        });
+        let scopes = scopes(program, name);
+        actions.push(ActionReport::new(name.to_owned(), name, scopes));
         actions.len() - 1
     })
 }
