@@ -337,6 +337,14 @@ impl From<ScheduleError> for EngineError {
             other => Self::Schedule(other),
         }
     }
+/// Returns the end of a list that is not complete. `separator` precedes it.
+pub(super) fn and_more(separator: &str, more: usize) -> String {
+    match more {
+        0 => String::new(),
+        more => format!("{separator}and {more} more"),
+    }
+}
+
 }
 
 impl From<NoNode> for EngineError {
@@ -357,7 +365,8 @@ fn did_you_mean_suffix(name: &str, known: &[String]) -> String {
     hint_suffix(&did_you_mean(name, known))
 }
 
-fn hint_suffix(hint: &Option<String>) -> String {
+/// Returns a hint for the end of a sentence.
+pub(super) fn hint_suffix(hint: &Option<String>) -> String {
     let hint = hint.as_ref();
     hint.map(|hint| format!("; {hint}")).unwrap_or_default()
 }
@@ -391,12 +400,9 @@ fn listed_names(names: &[String]) -> String {
     if names.is_empty() {
         return String::from("none");
     }
-    let first = names.iter().take(SHOWN);
-    let mut text = first.map(String::as_str).collect::<Vec<_>>().join(", ");
-    if names.len() > SHOWN {
-        text.push_str(&format!(" and {} more", names.len().saturating_sub(SHOWN)));
-    }
-    text
+    let first: Vec<&str> = names.iter().take(SHOWN).map(AsRef::as_ref).collect();
+    let more = and_more(" ", names.len().saturating_sub(SHOWN));
+    format!("{}{more}", first.join(", "))
 }
 
 /// Why a workflow cannot be loaded.

@@ -1,5 +1,6 @@
 //! Checks for what a workflow needs and this process does not have: handlers, tokens, secrets, interpreters.
 
+use super::error::{and_more, hint_suffix};
 use super::load::Workflows;
 use std::collections::BTreeSet;
 use windlass_actions::{IDENTITIES, Registry, has_secret, interpreter, required_feature};
@@ -38,16 +39,15 @@ impl Workflows {
             let message = grouped(&connectors);
             let connector = first.name.split('/').next().unwrap_or(first.name);
             let known = registry.handler_names().chain(registry.stub_names());
-            let near = did_you_mean(first.name, known).map(|near| format!("; {near}"));
+            let near = hint_suffix(&did_you_mean(first.name, known));
             let or = match connector == first.name {
                 true => String::new(),
                 false => format!(" or `{connector}`"),
             };
             let hint = format!(
                 "`windlass validate FILE --write-stubs stubs.json` writes answers to fill in for \
-                 --stub; or register `{}`{or} with --handlers FILE{}",
+                 --stub; or register `{}`{or} with --handlers FILE{near}",
                 first.name,
-                near.unwrap_or_default()
             );
             let error = Diagnostic::error("missing-handler", first.step.span, message);
             diagnostics.push(error.hint(hint));
@@ -111,10 +111,7 @@ impl Workflows {
         if names.is_empty() || calls_workflows {
             return;
         }
-        let more = match others {
-            0 => String::new(),
-            more => format!(", and {more} more"),
-        };
+        let more = and_more(", ", others);
         let stubs = if names.len() == 1 { "stub" } else { "stubs" };
         let message = format!("no action uses the {stubs} {}{more}", names.join(", "));
         let hint =
@@ -258,17 +255,11 @@ fn grouped(missing: &[&HandlerUse<'_>]) -> String {
     }
     let shown = groups.iter().take(MAX_NAMED).map(|(name, actions)| {
         let named: Vec<&str> = actions.iter().take(MAX_ACTIONS).copied().collect();
-        let rest = match actions.len().saturating_sub(MAX_ACTIONS) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
+        let rest = and_more(" ", actions.len().saturating_sub(MAX_ACTIONS));
         format!("`{name}` ({}{rest})", named.join(", "))
     });
     let shown: Vec<String> = shown.collect();
-    let rest = match groups.len().saturating_sub(MAX_NAMED) {
-        0 => String::new(),
-        more => format!(", and {more} more"),
-    };
+    let rest = and_more(", ", groups.len().saturating_sub(MAX_NAMED));
     let actions = match missing.len() {
         1 => "1 action has no handler".to_owned(),
         count => format!("{count} actions have no handler"),

@@ -4,6 +4,7 @@
 use super::{
     Engine, EngineError, REQUEST_LABEL, START_LABEL, StartOptions, Started, Workflow, new_id, now,
 };
+use crate::error::{and_more, hint_suffix};
 use crate::launch::DEPTH_LABEL;
 use crate::scheduler::{Loader, PARENT_LABEL, ScheduleError, Start, check_stubs};
 use crate::state::adopt_writes;
@@ -191,10 +192,7 @@ fn several_foreaches_message(run: &Name, paths: &[String]) -> String {
     let lines: String = shown
         .map(|path| format!("\n  --from {FAILED_ITEMS}/{path}"))
         .collect();
-    let more = match paths.len().saturating_sub(MAX_LISTED) {
-        0 => String::new(),
-        more => format!("\n  and {more} more"),
-    };
+    let more = and_more("\n  ", paths.len().saturating_sub(MAX_LISTED));
     format!(
         "items of {} foreaches failed. Retry {run} from one of them, and what follows it is done \
          again as well:{lines}{more}",
@@ -221,8 +219,7 @@ pub(super) fn did_you_mean_place(program: &Program, path: &str) -> Option<String
         .map(|part| part.split_once('#').map_or(part, |(name, _)| name));
     let unknown = { names }.find(|name| program.find_action(&name_of_part(name)).is_none())?;
     let known = program.actions.iter().map(|action| &*action.name);
-    let near = did_you_mean(unknown, known).map(|near| format!("; {near}"));
-    let near = near.unwrap_or_default();
+    let near = hint_suffix(&did_you_mean(unknown, known));
     Some(format!("its workflow has no `{unknown}`{near}"))
 }
 

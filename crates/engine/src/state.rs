@@ -1,6 +1,7 @@
 //! Values between runs of a workflow: what a run starts with, what its actions read and write, and what users read and
 //! write.
 
+use super::error::hint_suffix;
 use super::launch::Launcher;
 use super::schedule::scheduled_time;
 use super::{Engine, EngineError, Inspector, SimulationSpec, Value, Workflow, now};
@@ -325,8 +326,7 @@ impl Engine {
                 did_you_mean(workflow, workflows.iter().map(|name| &**name)),
             ),
         };
-        let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
-        Ok(Some(format!("{what}{hint}")))
+        Ok(Some(format!("{what}{}", hint_suffix(&hint))))
     }
 }
 
@@ -368,8 +368,7 @@ pub(super) fn simulated_start(
         let mut known = loaded.program.state_values.iter().map(|(name, _)| name);
         if !known.any(|known| known == name) {
             let names = loaded.program.state_values.iter().map(|(name, _)| &**name);
-            let hint = did_you_mean(name, names).map(|hint| format!("; {hint}"));
-            let hint = hint.unwrap_or_default();
+            let hint = hint_suffix(&did_you_mean(name, names));
             let what = format!("the workflow declares no state `{name}`{hint}");
             return Err(EngineError::Input(what));
         }

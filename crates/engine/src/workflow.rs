@@ -1,5 +1,6 @@
 //! A workflow that was read: its program, its warnings, and the input that it accepts.
 
+use super::error::hint_suffix;
 use super::{EngineError, LoadError};
 use crate::scheduler::Loaded;
 use std::sync::Arc;
@@ -197,7 +198,7 @@ fn refuse_unknown(declared: &[Input], given: &Object, misspelt: bool) -> Result<
         if misspelt && hint.is_none() {
             continue;
         }
-        let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+        let hint = hint_suffix(&hint);
         let message = format!("the workflow has no input `{key}`{hint}");
         return Err(EngineError::Input(message));
     }
