@@ -33,10 +33,8 @@ pub enum Notice {
         /// The loops that changed.
         loops: Vec<LoopState>,
         /// The actions in loops that began in the step.
-        #[serde(default)]
         began: Vec<ActionBegan>,
         /// The attempt that failed in the step, if another one follows.
-        #[serde(default)]
         retry: Option<Retry>,
     },
     /// An event of the history. Only for followers that request events.

@@ -3,8 +3,6 @@
 //! read. Large payloads are deflated (compressed). With a key, all payloads are sealed (encrypted).
 
 use super::TemporalError;
-use bincode::de::Decoder;
-use bincode::error::DecodeError;
 use bincode::{Decode, Encode};
 use flate2::Compression;
 use flate2::read::{DeflateDecoder, DeflateEncoder};
@@ -39,7 +37,7 @@ const MAX_INFLATED: u64 = 64 << 20;
 pub const MAX_PAYLOAD: usize = (2 << 20) - (64 << 10);
 
 /// The input of an execution, either of a new run or of a run that carries over.
-#[derive(Clone, Debug, PartialEq, Encode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub struct RunStart {
     /// The sources of the program. They are sent with each execution, so that any worker can continue the run.
     pub source: ProgramSource,
@@ -55,24 +53,6 @@ pub struct RunStart {
     pub from: StartState,
     /// The stored workflows that the run calls, directly or through other workflows.
     pub saved: BTreeMap<Name, ProgramSource>,
-}
-
-impl<C> Decode<C> for RunStart {
-    fn decode<D: Decoder<Context = C>>(decoder: &mut D) -> Result<Self, DecodeError> {
-        Ok(Self {
-            source: Decode::decode(decoder)?,
-            program: Decode::decode(decoder)?,
-            labels: Decode::decode(decoder)?,
-            carry_over_at: Decode::decode(decoder)?,
-            searchable: Decode::decode(decoder)?,
-            from: Decode::decode(decoder)?,
-            saved: match Decode::decode(decoder) {
-                // Earlier versions did not write this field: their runs called no workflows.
-                Err(DecodeError::UnexpectedEnd { .. }) => BTreeMap::new(),
-                read => read?,
-            },
-        })
-    }
 }
 
 /// The state in which an execution begins.
@@ -118,13 +98,8 @@ pub enum Command {
     Resume,
     /// Cancel the run.
     Cancel,
-    /// A signal as earlier versions of Windlass sent it.
-    Signal {
-        name: Name,
-        /// The data of the signal.
-        payload: Value,
-    },
-    SendSignal(Signal),
+    /// Deliver a signal.
+    Signal(Signal),
 }
 
 impl Command {
@@ -134,7 +109,7 @@ impl Command {
             Event::PauseRequested => Some(Self::Pause),
             Event::Resumed => Some(Self::Resume),
             Event::CancelRequested => Some(Self::Cancel),
-            Event::Signalled(signal) => Some(Self::SendSignal(signal)),
+            Event::Signalled(signal) => Some(Self::Signal(signal)),
             _ => None,
         }
     }
@@ -144,8 +119,7 @@ impl Command {
             Self::Pause => Event::PauseRequested,
             Self::Resume => Event::Resumed,
             Self::Cancel => Event::CancelRequested,
-            Self::Signal { name, payload } => Event::Signalled(Signal::new(name, payload)),
-            Self::SendSignal(signal) => Event::Signalled(signal),
+            Self::Signal(signal) => Event::Signalled(signal),
         }
     }
 }

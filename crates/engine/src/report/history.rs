@@ -38,18 +38,12 @@ pub struct HistoryReport {
     /// Iterations that have ended, in the order of their ends.
     pub iterations: Vec<IterationRow>,
     /// Number of stored iterations that ended before the listed ones.
-    #[serde(default)]
-    #[schema(required)]
     pub earlier: usize,
     /// Number of iterations of these loops that are no longer stored.
-    #[serde(default)]
-    #[schema(required)]
     pub forgotten: u64,
     /// Events, oldest first. Null if they were not requested.
     pub events: Option<Vec<NumberedEvent>>,
     /// Number of requested events before the listed ones that are no longer stored.
-    #[serde(default)]
-    #[schema(required)]
     pub forgotten_events: u64,
 }
 

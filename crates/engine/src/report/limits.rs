@@ -176,8 +176,6 @@ pub struct DiagnosticReport {
     /// Length of the wrong text, in characters.
     pub length: u32,
     /// The same place as editors count it, from 0.
-    #[serde(default)]
-    #[schema(required)]
     pub range: TextRange,
     /// Possible corrections, as edits of the file. Absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -34,8 +34,6 @@ pub struct ScheduleReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missed: Option<String>,
     /// Number of times that were missed and have no run.
-    #[serde(default)]
-    #[schema(required)]
     pub missed_times: u64,
     /// The last missed time. Absent if no time was missed.
     #[serde(default, skip_serializing_if = "Option::is_none")]

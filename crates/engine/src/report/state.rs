@@ -25,8 +25,6 @@ pub struct StateReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// Whether the value belongs to guest workflows, which are received over TCP.
-    #[serde(default)]
-    #[schema(required)]
     pub guest: bool,
     /// Why no saved workflow reads the value. Only in the answer to a write.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -200,15 +200,10 @@ pub struct ListReport {
     /// Number of runs after this page.
     pub more: usize,
     /// Number of selected runs on all pages.
-    #[serde(default)]
-    #[schema(required)]
     pub total: usize,
     /// Number of selected runs on all pages that are `Running` or `Waiting`.
-    #[serde(default)]
-    #[schema(required)]
     pub unfinished: usize,
     /// Value for `after` of the next page. Null on the last page.
-    #[serde(default)]
     pub next: Option<String>,
     /// Counts by status, by workflow and by hour. Absent unless they are requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -225,8 +220,6 @@ pub struct Facets {
     pub workflow: BTreeMap<String, u64>,
     /// Number of runs that were started in this hour or the 23 hours before it: by the beginning of the hour in UTC,
     /// then by status. An hour without runs is absent.
-    #[serde(default)]
-    #[schema(required)]
     pub hour: BTreeMap<Timestamp, BTreeMap<String, u64>>,
 }
 

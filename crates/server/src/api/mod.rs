@@ -341,7 +341,6 @@ pub struct PruneRuns {
     #[schema(value_type = Vec<String>)]
     pub status: Vec<StatusFilter<RunStatus>>,
     /// Deletes nothing, and returns what would be deleted.
-    #[serde(default)]
     pub dry_run: bool,
 }
 
@@ -364,7 +363,6 @@ pub struct Owner {
     /// ended.
     pub serves: bool,
     /// Whether the process releases the store to a server that requests it.
-    #[serde(default)]
     pub releases: bool,
     /// Whether the process encrypts secure values in the store.
     #[serde(default)]

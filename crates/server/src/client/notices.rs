@@ -92,7 +92,6 @@ fn notice(block: &str) -> Result<Option<Notice>, ClientError> {
             }
             if let Some(map) = value.as_object_mut() {
                 map.insert(String::from("notice"), json!(name));
-                map.entry("store").or_insert(json!(false));
             }
             serde_json::from_value(value).map_err(foreign)?
         }

@@ -71,8 +71,6 @@ pub(super) struct Validation {
     /// Limits of its loops. Empty if the workflow cannot be compiled.
     pub loops: Vec<LoopLimits>,
     /// Inputs of the workflow. Empty if it cannot be compiled.
-    #[serde(default)]
-    #[schema(required)]
     pub inputs: Vec<InputReport>,
     /// Graph of the workflow. Absent unless it is requested and the workflow is valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]

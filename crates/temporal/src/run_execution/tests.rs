@@ -175,10 +175,7 @@ impl Fake {
             3 => Some(Command::Pause),
             4 => Some(Command::Resume),
             _ if inputs.is_empty() && self.random.random_bool(0.5) => Some(Command::Resume),
-            _ if inputs.is_empty() => Some(Command::Signal {
-                name: Name::from("go"),
-                payload: Value::Null,
-            }),
+            _ if inputs.is_empty() => Some(Command::Signal(Signal::new("go".into(), Value::Null))),
             _ => None,
         };
         inputs.extend(command.map(|one| Input::Update(String::from("u"), one, true)));
@@ -389,19 +386,4 @@ fn a_run_that_ends_has_what_it_called_cancelled_first() {
     assert!(matches!(late[..], [Order::Refuse(..)]), "{late:?}");
     let ended = handle_task(&mut fake.run, Timestamp(4), 15, vec![Input::RunCancelled]);
     assert!(matches!(ended[..], [Order::Finish(_)]), "{ended:?}");
-}
-
-/// Before runs could call other workflows, the start of an execution had no field after its state.
-#[test]
-fn a_start_of_an_earlier_build_is_read() {
-    let run_start = Fake::of(&pure(1), 1, u32::MAX).run_start;
-    let mut bytes = Wire::default().write(&run_start).unwrap();
-    // The payload is neither deflated nor sealed. Its last byte is the number of saved workflows.
-    assert_eq!(bytes.get(2), Some(&0));
-    assert_eq!(bytes.pop(), Some(0));
-    let read: RunStart = Wire::default().read(&bytes).unwrap();
-    assert_eq!(read, run_start);
-    // If further bytes are missing, that is still an error.
-    bytes.pop();
-    assert!(Wire::default().read::<RunStart>(&bytes).is_err());
 }

@@ -42,8 +42,6 @@ pub struct Totals {
     /// Number of iterations that succeeded, also with handled failures.
     pub succeeded: u64,
     /// Number of succeeded iterations in which an action failed and the failure was handled.
-    #[serde(default)]
-    #[schema(required)]
     pub succeeded_with_failures: u64,
     /// Number of iterations that failed.
     pub failed: u64,
