@@ -3,8 +3,7 @@
 use super::target::Target;
 use super::{TemporalError, WORKFLOW};
 use std::time::Duration;
-use temporalio_client::grpc::WorkflowService;
-use temporalio_client::tonic::{Code, IntoRequest, Request};
+use temporalio_client::tonic::{Code, IntoRequest, Request, Response};
 use temporalio_client::{ClientTlsOptions, ConnectionOptions, TlsOptions, Url};
 use temporalio_common::protos::temporal::api::common::v1::{Payload, Payloads, WorkflowExecution};
 use temporalio_common::protos::temporal::api::enums::v1::{
@@ -23,6 +22,18 @@ const LONG_POLL: Duration = Duration::from_secs(70);
 
 /// Number of executions per page of a list.
 const PAGE: i32 = 1_000;
+
+/// Sends a request to Temporal. The result is the answer or a status of gRPC.
+macro_rules! send {
+    ($connection:ident.$method:ident($request:expr)) => {
+        $connection
+            .inner
+            .workflow_service()
+            .$method($request.into_request())
+            .await
+            .map(Response::into_inner)
+    };
+}
 
 #[derive(Clone)]
 pub struct Connection {
@@ -81,10 +92,6 @@ impl Connection {
         Ok(Self { inner, target })
     }
 
-    fn service(&self) -> Box<dyn WorkflowService> {
-        self.inner.workflow_service()
-    }
-
     fn namespace(&self) -> String {
         self.target.namespace.clone()
     }
@@ -104,40 +111,32 @@ impl Connection {
         token: Vec<u8>,
         wait: bool,
     ) -> Result<Page, TemporalError> {
-        self.filtered_history(
-            run,
-            execution,
-            token,
-            wait,
-            HistoryEventFilterType::Unspecified,
-        )
-        .await
+        let request = service::GetWorkflowExecutionHistoryRequest {
+            next_page_token: token,
+            wait_new_event: wait,
+            ..Default::default()
+        };
+        self.history_page(run, execution, request).await
     }
 
-    async fn filtered_history(
+    /// Requests a page of an execution's history. `request` has what is particular to it.
+    async fn history_page(
         &self,
         run: &str,
         execution: &str,
-        token: Vec<u8>,
-        wait: bool,
-        filter: HistoryEventFilterType,
+        request: service::GetWorkflowExecutionHistoryRequest,
     ) -> Result<Page, TemporalError> {
-        let request = service::GetWorkflowExecutionHistoryRequest {
+        let wait = request.wait_new_event;
+        let mut request = Request::new(service::GetWorkflowExecutionHistoryRequest {
             namespace: self.namespace(),
             execution: Some(execution_id(run, execution)),
-            next_page_token: token,
-            wait_new_event: wait,
-            history_event_filter_type: filter.into(),
             skip_archival: true,
-            ..Default::default()
-        };
-        let mut request = request.into_request();
+            ..request
+        });
         if wait {
             request.set_timeout(LONG_POLL);
         }
-        let mut service = self.service();
-        let answer = service.get_workflow_execution_history(request);
-        let answer = answer.await?.into_inner();
+        let answer = send!(self.get_workflow_execution_history(request))?;
         let next = answer.next_page_token;
         Ok(Page {
             events: answer
@@ -173,16 +172,11 @@ impl Connection {
         execution: &str,
     ) -> Result<Option<HistoryEvent>, TemporalError> {
         let request = service::GetWorkflowExecutionHistoryRequest {
-            namespace: self.namespace(),
-            execution: Some(execution_id(run, execution)),
             maximum_page_size: 1,
-            skip_archival: true,
             ..Default::default()
         };
-        let mut service = self.service();
-        let answer = service.get_workflow_execution_history(request.into_request());
-        let history = answer.await?.into_inner().history;
-        Ok(history.and_then(|history| history.events.into_iter().next()))
+        let page = self.history_page(run, execution, request).await?;
+        Ok(page.events.into_iter().next())
     }
 
     /// Returns Temporal's description of the last execution of a run.
@@ -191,9 +185,7 @@ impl Connection {
             namespace: self.namespace(),
             execution: Some(execution_id(run, "")),
         };
-        let mut service = self.service();
-        let answer = service.describe_workflow_execution(request.into_request());
-        let mut whole = answer.await?.into_inner();
+        let mut whole = send!(self.describe_workflow_execution(request))?;
         let info = whole.workflow_execution_info.take();
         let nothing = || TemporalError::Payload(String::from("a description has nothing in it"));
         Ok(Description {
@@ -215,9 +207,7 @@ impl Connection {
                     "WorkflowType = '{WORKFLOW}' AND ExecutionStatus != 'ContinuedAsNew'"
                 ),
             };
-            let mut service = self.service();
-            let answer = service.list_workflow_executions(request.into_request());
-            let answer = answer.await?.into_inner();
+            let answer = send!(self.list_workflow_executions(request))?;
             found.extend(answer.executions);
             token = answer.next_page_token;
             if token.is_empty() {
@@ -234,9 +224,7 @@ impl Connection {
         request.namespace = self.namespace();
         request.task_queue = Some(self.queue());
         request.identity = self.inner.identity().to_owned();
-        let mut service = self.service();
-        let started = service.start_workflow_execution(Request::new(request));
-        started.await?;
+        send!(self.start_workflow_execution(request))?;
         Ok(())
     }
 
@@ -249,9 +237,7 @@ impl Connection {
         request.namespace = self.namespace();
         let mut request = Request::new(request);
         request.set_timeout(patience);
-        let mut service = self.service();
-        let answer = service.update_workflow_execution(request);
-        Ok(answer.await?.into_inner())
+        Ok(send!(self.update_workflow_execution(request))?)
     }
 
     /// Sends the heartbeat of an activity. Returns false if the activity does not belong to this worker any more.
@@ -262,10 +248,8 @@ impl Connection {
             identity: self.inner.identity().to_owned(),
             ..Default::default()
         };
-        let mut service = self.service();
-        let beat = service.record_activity_task_heartbeat(request.into_request());
-        match beat.await {
-            Ok(answer) => Ok(!answer.into_inner().cancel_requested),
+        match send!(self.record_activity_task_heartbeat(request)) {
+            Ok(answer) => Ok(!answer.cancel_requested),
             Err(status) if status.code() == Code::NotFound => Ok(false),
             Err(status) => Err(status.into()),
         }
@@ -281,9 +265,7 @@ impl Connection {
             result: Some(single_payload(answer)),
             ..Default::default()
         };
-        let mut service = self.service();
-        let completed = service.respond_activity_task_completed(request.into_request());
-        completed.await?;
+        send!(self.respond_activity_task_completed(request))?;
         Ok(())
     }
 
@@ -291,10 +273,14 @@ impl Connection {
     /// run.
     pub async fn close(&self, run: &str, execution: &str) -> Result<HistoryEvent, TemporalError> {
         let mut token = Vec::new();
-        let filter = HistoryEventFilterType::CloseEvent;
         loop {
-            let page = self.filtered_history(run, execution, token, true, filter);
-            let mut page = page.await?;
+            let request = service::GetWorkflowExecutionHistoryRequest {
+                next_page_token: token,
+                wait_new_event: true,
+                history_event_filter_type: HistoryEventFilterType::CloseEvent.into(),
+                ..Default::default()
+            };
+            let mut page = self.history_page(run, execution, request).await?;
             if let Some(last) = page.events.pop() {
                 return Ok(last);
             }
@@ -314,10 +300,8 @@ impl Connection {
             namespace: self.namespace(),
             execution: Some(execution_id(run, execution)),
         };
-        let mut service = self.service();
-        let answer = service.describe_workflow_execution(request.into_request());
-        let answer = match answer.await {
-            Ok(answer) => answer.into_inner(),
+        let answer = match send!(self.describe_workflow_execution(request)) {
+            Ok(answer) => answer,
             Err(status) if status.code() == Code::NotFound => return Ok(false),
             Err(status) => return Err(status.into()),
         };
@@ -344,9 +328,7 @@ impl Connection {
             reason: reason.to_owned(),
             ..Default::default()
         };
-        let mut service = self.service();
-        let cancelled = service.request_cancel_workflow_execution(request.into_request());
-        cancelled.await?;
+        send!(self.request_cancel_workflow_execution(request))?;
         Ok(())
     }
 
@@ -359,9 +341,7 @@ impl Connection {
             reason: reason.to_owned(),
             ..Default::default()
         };
-        let mut service = self.service();
-        let terminated = service.terminate_workflow_execution(request.into_request());
-        terminated.await?;
+        send!(self.terminate_workflow_execution(request))?;
         Ok(())
     }
 
@@ -371,9 +351,7 @@ impl Connection {
             namespace: self.namespace(),
             workflow_execution: Some(execution_id(run, execution)),
         };
-        let mut service = self.service();
-        let deleted = service.delete_workflow_execution(request.into_request());
-        deleted.await?;
+        send!(self.delete_workflow_execution(request))?;
         Ok(())
     }
 
@@ -385,9 +363,8 @@ impl Connection {
             task_queue_type: TaskQueueType::Workflow.into(),
             ..Default::default()
         };
-        let mut service = self.service();
-        let answer = service.describe_task_queue(request.into_request());
-        Ok(!answer.await?.into_inner().pollers.is_empty())
+        let answer = send!(self.describe_task_queue(request))?;
+        Ok(!answer.pollers.is_empty())
     }
 }
 
