@@ -3,6 +3,7 @@
 
 use super::app::{App, Lane, compute};
 use super::body::Json;
+use super::language::iteration_context;
 use super::listener::Caller;
 use super::source::{BodyForm, Source, dialect};
 use super::workflows::{WorkflowBody, parts};
@@ -14,10 +15,8 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::ToSchema;
 use windlass_engine::report::ScheduleReport;
-use windlass_engine::{Bundle, Dialect, ErrorCode, LoadOptions, Value, dialect_of, now, stubs_of};
-use windlass_language::{
-    DryRunInput, DryRunResult, Edit, Edited, NodeType, Panel, load_iteration_context, try_action,
-};
+use windlass_engine::{Dialect, ErrorCode, Value, dialect_of, now, stubs_of};
+use windlass_language::{DryRunInput, DryRunResult, Edit, Edited, NodeType, Panel, try_action};
 
 pub(super) fn routes() -> Router<Arc<App>> {
     Router::new()
@@ -27,6 +26,19 @@ pub(super) fn routes() -> Router<Arc<App>> {
         .route("/v1/language/stubs", post(stubs))
         .route("/v1/language/try", post(attempt))
         .route("/v1/language/schedule", post(schedule))
+}
+
+/// Returns the files of a request's text, and the options for loading them.
+macro_rules! source_of {
+    ($request:ident, $caller:ident) => {{
+        let text = WorkflowText {
+            text: $request.text,
+            file: $request.file,
+            files: $request.files,
+            dialect: $request.dialect,
+        };
+        parts(text, "workflow", BodyForm::Text, $caller)
+    }};
 }
 
 /// A node of a text.
@@ -99,24 +111,8 @@ pub(super) async fn attempt(
     lane: Lane,
     Json(request): Json<TryOf>,
 ) -> Result<axum::Json<DryRunResult>, Problem> {
-    let (bundle, options) = source_of(
-        request.text,
-        request.file,
-        request.files,
-        request.dialect,
-        caller,
-    )?;
-    let seen = match (request.run, request.iteration) {
-        (Some(run), Some(iteration)) => Some(
-            app.inspect(move |store| load_iteration_context(store, &run, &iteration))
-                .await?,
-        ),
-        (None, None) => None,
-        _ => {
-            let detail = "`run` and `iteration` go together";
-            return Err(Problem::new(ErrorCode::BadRequest, detail));
-        }
-    };
+    let (bundle, options) = source_of!(request, caller)?;
+    let seen = iteration_context(&app, request.run, request.iteration).await?;
     let given = DryRunInput {
         inputs: request.inputs,
         variables: request.variables,
@@ -164,23 +160,6 @@ pub(super) struct Types {
     types: Vec<NodeType>,
 }
 
-/// Returns the files of a text, and the options for loading them.
-pub(super) fn source_of(
-    text: String,
-    file: Option<String>,
-    files: Vec<FileText>,
-    dialect: Option<String>,
-    caller: Caller,
-) -> Result<(Bundle, LoadOptions), Problem> {
-    let text = WorkflowText {
-        text,
-        file,
-        files,
-        dialect,
-    };
-    parts(text, "workflow", BodyForm::Text, caller)
-}
-
 fn refused(why: String) -> Problem {
     Problem::new(ErrorCode::RefusedEdit, why)
 }
@@ -197,13 +176,7 @@ pub(super) async fn panel(
     lane: Lane,
     Json(request): Json<PanelOf>,
 ) -> Result<axum::Json<Panel>, Problem> {
-    let (bundle, options) = source_of(
-        request.text,
-        request.file,
-        request.files,
-        request.dialect,
-        caller,
-    )?;
+    let (bundle, options) = source_of!(request, caller)?;
     let engine = Arc::clone(&app.engine);
     let made = compute(lane, move |_| {
         let dialect = dialect_of(&bundle, options.dialect).unwrap_or(Dialect::Loom);
@@ -227,13 +200,7 @@ pub(super) async fn edit(
     lane: Lane,
     Json(request): Json<EditText>,
 ) -> Result<axum::Json<Edited>, Problem> {
-    let (bundle, options) = source_of(
-        request.text,
-        request.file,
-        request.files,
-        request.dialect,
-        caller,
-    )?;
+    let (bundle, options) = source_of!(request, caller)?;
     let edited = compute(lane, move |_| {
         windlass_language::edit(&bundle, options.dialect, &request.edits).map_err(refused)
     });

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::ToSchema;
 use windlass_engine::{Bundle, Dialect, ErrorCode, Open, Value, View, graph};
-use windlass_language::{Completion, ConditionTest, Hover, Position, Symbol};
+use windlass_language::{Completion, ConditionTest, Hover, IterationContext, Position, Symbol};
 use windlass_language::{
     complete as completion, hover as hover_at, load_iteration_context, symbols as symbols_of,
     test_condition,
@@ -107,23 +107,32 @@ async fn hover(
     Json(mut place): Json<TextPlace>,
 ) -> Result<axum::Json<Option<Hover>>, Problem> {
     let (bundle, dialect) = place.bundle()?;
-    let past = match (place.run, place.iteration) {
-        (Some(run), Some(iteration)) => {
-            let past = app.inspect(move |store| load_iteration_context(store, &run, &iteration));
-            Some(past.await?)
-        }
-        (None, None) => None,
-        _ => {
-            let detail = "`run` and `iteration` go together";
-            return Err(Problem::new(ErrorCode::BadRequest, detail));
-        }
-    };
+    let past = iteration_context(&app, place.run, place.iteration).await?;
     let format = dialect.map(Into::into);
     let found = compute(lane, move |budget| {
         let past = past.map(|past| past.with_budget(budget));
         Ok(hover_at(&bundle, format, place.at, past.as_ref()))
     });
     Ok(axum::Json(found.await?))
+}
+
+/// Reads the values of an iteration. `None` if neither a run nor an iteration is given.
+pub(super) async fn iteration_context(
+    app: &App,
+    run: Option<String>,
+    iteration: Option<String>,
+) -> Result<Option<IterationContext>, Problem> {
+    match (run, iteration) {
+        (Some(run), Some(iteration)) => {
+            let context = app.inspect(move |store| load_iteration_context(store, &run, &iteration));
+            Ok(Some(context.await?))
+        }
+        (None, None) => Ok(None),
+        _ => {
+            let detail = "`run` and `iteration` go together";
+            Err(Problem::new(ErrorCode::BadRequest, detail))
+        }
+    }
 }
 
 /// A condition to test in a loop of a run.
