@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use windlass_engine::EngineError;
-use windlass_store::{DiskStore, MemoryStore, StoreError, StoreKind, StoreOptions, open_read_only};
+use windlass_store::{MemoryStore, Store, StoreError, StoreKind, StoreOptions, open_read_only};
 
 /// The errors of opening a store.
 pub trait Locks {
@@ -47,12 +47,12 @@ pub fn kind() -> StoreKind {
 }
 
 /// Opens a store on disk, or creates it.
-pub fn open_store(dir: &Path) -> Result<Arc<dyn DiskStore>, StoreError> {
+pub fn open_store(dir: &Path) -> Result<Arc<dyn Store>, StoreError> {
     windlass_store::open(dir, Some(kind()))
 }
 
 /// The same with options.
-pub fn open_store_with(dir: &Path, with: StoreOptions) -> Result<Arc<dyn DiskStore>, StoreError> {
+pub fn open_store_with(dir: &Path, with: StoreOptions) -> Result<Arc<dyn Store>, StoreError> {
     windlass_store::open_with(dir, Some(kind()), with)
 }
 

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use windlass_actions::MASK;
 use windlass_expression::mask_printed_marks;
-use windlass_store::{DiskStore, IntegrityReport, StoreError};
+use windlass_store::{IntegrityReport, Store, StoreError};
 
 /// What is unreadable if a store does not open.
 pub const THE_STORE: &str = "the store";

@@ -391,7 +391,7 @@ mod tests {
     use super::*;
     use crate::memory::{Memory, MemoryStore};
     use crate::sled::Sled;
-    use crate::{ProgramSource, StoredWorkflow, WorkflowTable};
+    use crate::{ProgramSource, ReadStore, StoredWorkflow};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
     use windlass_model::model::{Dialect, Origin};

@@ -5,7 +5,6 @@ use super::directory::sync_files;
 use super::integrity::IntegrityReport;
 use super::kind::StoreKind;
 use super::kv::Kv;
-use super::raw::RawRow;
 use super::rows::{Retention, Rows};
 use super::{Store, StoreError};
 use std::collections::BTreeMap;
@@ -60,32 +59,6 @@ pub trait DiskKv: Kv + Sized {
     fn read_intact_rows(path: &Path) -> Result<ReadableRows, StoreError>;
 }
 
-/// The functions of a store on disk in addition to those of [`Store`].
-pub trait DiskStore: Store {
-    /// Reads everything. The report contains each part that cannot be read.
-    ///
-    /// # Errors
-    /// [`StoreError::Failed`] if a write failed before.
-    fn check(&self) -> Result<IntegrityReport, StoreError>;
-
-    /// Passes rows to `sink` in the order of their keys: all rows, or the rows of one run. If a record cannot be read,
-    /// its row has the reason.
-    ///
-    /// # Errors
-    /// [`StoreError::Corrupt`] if the database cannot read further rows.
-    fn raw(&self, run: Option<&str>, sink: &mut dyn FnMut(RawRow)) -> Result<(), StoreError>;
-}
-
-impl<K: Kv> DiskStore for Rows<K> {
-    fn check(&self) -> Result<IntegrityReport, StoreError> {
-        Self::check(self)
-    }
-
-    fn raw(&self, run: Option<&str>, sink: &mut dyn FnMut(RawRow)) -> Result<(), StoreError> {
-        self.reader.raw(run, sink)
-    }
-}
-
 /// Evaluates an expression in which `$database` is the database type of a [`StoreKind`].
 macro_rules! with_database {
     ($kind:expr, $dir:expr, $database:ident => $call:expr) => {
@@ -121,7 +94,7 @@ pub(super) fn unsupported_backend(dir: &Path) -> StoreError {
 ///
 /// # Errors
 /// The errors of `SledStore::open`. [`StoreError::OtherKind`] if the store does not use the `wanted` database.
-pub fn open(dir: &Path, wanted: Option<StoreKind>) -> Result<Arc<dyn DiskStore>, StoreError> {
+pub fn open(dir: &Path, wanted: Option<StoreKind>) -> Result<Arc<dyn Store>, StoreError> {
     open_with(dir, wanted, StoreOptions::default())
 }
 
@@ -130,7 +103,7 @@ pub fn open_with(
     dir: &Path,
     wanted: Option<StoreKind>,
     options: StoreOptions,
-) -> Result<Arc<dyn DiskStore>, StoreError> {
+) -> Result<Arc<dyn Store>, StoreError> {
     let found = StoreKind::of(dir);
     let kind = wanted.or(found).unwrap_or_default();
     kind.check(dir)?;
@@ -158,7 +131,7 @@ pub fn open_for_inspection(dir: &Path) -> Result<Arc<dyn Store>, StoreError> {
 ///
 /// # Errors
 /// The errors of [`open`].
-pub fn open_to_examine(dir: &Path) -> Result<Arc<dyn DiskStore>, StoreError> {
+pub fn open_to_examine(dir: &Path) -> Result<Arc<dyn Store>, StoreError> {
     match StoreKind::of(dir) {
         #[cfg(feature = "fjall")]
         Some(StoreKind::Fjall) => Ok(Arc::new(super::fjall::open_for_inspection(dir)?)),

@@ -6,8 +6,8 @@ use super::keys::{self, Family};
 use super::kv::{Kv, prefixed};
 use super::rows::{Rows, corrupt};
 use super::{
-    HistoryTable, ProgramSource, QUARANTINE_LABEL, RunHeader, RunTable, StateEntry, Store,
-    StoreError, StoredWorkflow,
+    ProgramSource, QUARANTINE_LABEL, ReadStore, RunHeader, StateEntry, Store, StoreError,
+    StoredWorkflow,
 };
 use std::collections::BTreeSet;
 use windlass_model::model::Name;

@@ -51,7 +51,7 @@ mod write_batch;
 pub use archive::{EndedIteration, LoopIterations, RowLocation, iteration_of};
 pub use copy::{ConversionSummary, compact, convert, restore};
 pub use directory::give_entry_to_owner;
-pub use disk::{DiskStore, StoreOptions, open, open_for_inspection, open_to_examine, open_with};
+pub use disk::{StoreOptions, open, open_for_inspection, open_to_examine, open_with};
 pub use feed::{Feed, Wake};
 pub use integrity::{IntegrityReport, Issue};
 pub use journal::LastStatus;
@@ -64,7 +64,7 @@ pub use repair::{dump_damaged, inspect_damaged, repair};
 pub use rows::{FORMAT, Retention};
 pub use sled::{SledStore, open_read_only};
 pub use state_key::StateKey;
-pub use store::{DueRun, HistoryTable, ReadStore, RunTable, Store, WorkflowTable, sealed};
+pub use store::{DueRun, ReadStore, Store, sealed};
 pub use workflow_state::{
     StateEntry, StateExpectation, StateOutcome, StateOwner, StateWrite, StateWriter,
 };

@@ -14,7 +14,7 @@ use super::kv::{Kv, KvError, prefixed};
 use super::memory::Memory;
 use super::rows::{Meta, Retention, Rows, corrupt, decode_header, ends_too_early, older_mark};
 use super::write_batch::WriteBatch;
-use super::{HistoryTable, Placement, QUARANTINE_LABEL, RunTable, StoreError};
+use super::{Placement, QUARANTINE_LABEL, ReadStore, StoreError};
 use std::collections::BTreeSet;
 use std::ops::{Bound, ControlFlow};
 use windlass_model::model::Name;

@@ -21,10 +21,10 @@ use super::keys::{self, Family};
 use super::kv::{Kv, KvError, prefixed};
 use super::snapshot::Snapshots;
 use super::{
-    Commit, CommitRecord, Committed, ConsistentRun, DueRun, HistoryTable, IntegrityReport, Journal,
-    LastStatus, LoopIterations, MemoryStore, Placement, ProgramSource, RowLocation, RunHeader,
-    RunTable, StateEntry, StateOutcome, StateOwner, StateWrite, Store, StoreError, StoredRun,
-    StoredWorkflow, WorkflowTable, WorkflowVersion,
+    Commit, CommitRecord, Committed, ConsistentRun, DueRun, IntegrityReport, Journal, LastStatus,
+    LoopIterations, MemoryStore, Placement, ProgramSource, RawRow, ReadStore, RowLocation,
+    RunHeader, StateEntry, StateOutcome, StateOwner, StateWrite, Store, StoreError, StoredRun,
+    StoredWorkflow, WorkflowVersion,
 };
 use std::io;
 use std::ops::{Bound, Range};
@@ -138,7 +138,7 @@ fn is_unknown<T>(read: &Result<T, StoreError>) -> bool {
 
 impl<K: Kv> super::store::sealed::Store for Rows<K> {}
 
-impl<K: Kv> RunTable for Rows<K> {
+impl<K: Kv> ReadStore for Rows<K> {
     fn header(&self, run: &str) -> Result<RunHeader, StoreError> {
         Ok(self.reader.known(run)?.header)
     }
@@ -227,9 +227,7 @@ impl<K: Kv> RunTable for Rows<K> {
             .map(|row| due_row(row?.0.as_ref()))
             .collect()
     }
-}
 
-impl<K: Kv> HistoryTable for Rows<K> {
     fn journal(&self, run: &str) -> Result<Journal, StoreError> {
         self.check_writable()?;
         let _sealing = self.reader.sealing_guard();
@@ -320,9 +318,7 @@ impl<K: Kv> HistoryTable for Rows<K> {
             self.reader.read_rows(run, path, wanted)
         })
     }
-}
 
-impl<K: Kv> WorkflowTable for Rows<K> {
     fn workflow(&self, name: &str) -> Result<Option<StoredWorkflow>, StoreError> {
         self.reader
             .read(|key| keys::workflow(key, name), codec::decode)
@@ -485,6 +481,14 @@ impl<K: Kv> Store for Rows<K> {
         self.check_files()?;
         self.check_writable()?;
         self.copy_to(dir, |store, into: &K::Backup| store.copy_into(into))
+    }
+
+    fn check(&self) -> Result<IntegrityReport, StoreError> {
+        Self::check(self)
+    }
+
+    fn raw(&self, run: Option<&str>, sink: &mut dyn FnMut(RawRow)) -> Result<(), StoreError> {
+        self.reader.raw(run, sink)
     }
 
     fn sweep(&self) -> Result<u64, StoreError> {

@@ -1,9 +1,9 @@
-//! The interface of a store: three tables to read, and [`Store`] to write.
+//! The interface of a store: [`ReadStore`] to read, and [`Store`] to write.
 
 use crate::{
     Commit, CommitRecord, Committed, ConsistentRun, IntegrityReport, Journal, LastStatus,
-    LoopIterations, MemoryStore, Placement, ProgramSource, RowLocation, RunHeader, StateEntry,
-    StateOutcome, StateOwner, StateWrite, StoreError, StoredRun, StoredWorkflow, Wake,
+    LoopIterations, MemoryStore, Placement, ProgramSource, RawRow, RowLocation, RunHeader,
+    StateEntry, StateOutcome, StateOwner, StateWrite, StoreError, StoredRun, StoredWorkflow, Wake,
     WorkflowVersion,
 };
 use std::ops::Range;
@@ -24,8 +24,10 @@ pub mod sealed {
 /// A waiting run, and the time at which it continues.
 pub type DueRun = (Timestamp, Name);
 
-/// The current state of each run, and the indexes of runs that continue.
-pub trait RunTable: sealed::Store {
+/// All read access to a store.
+pub trait ReadStore: sealed::Store {
+    // The current state of each run, and the indexes of runs that continue.
+
     fn header(&self, run: &str) -> Result<RunHeader, StoreError>;
 
     /// Returns a run's header and state.
@@ -51,10 +53,9 @@ pub trait RunTable: sealed::Store {
         until: Timestamp,
         limit: usize,
     ) -> Result<Vec<DueRun>, StoreError>;
-}
 
-/// How runs reached their state: their journals, and the iterations of their loops.
-pub trait HistoryTable: sealed::Store {
+    // How runs reached their state: their journals, and the iterations of their loops.
+
     /// Returns the stored part of a run's journal.
     fn journal(&self, run: &str) -> Result<Journal, StoreError>;
 
@@ -119,10 +120,9 @@ pub trait HistoryTable: sealed::Store {
         path: &str,
         wanted: &[(u64, RowLocation)],
     ) -> Result<Vec<IterationRow>, StoreError>;
-}
 
-/// The workflows that are stored under names, and the values that workflows store between their runs.
-pub trait WorkflowTable: sealed::Store {
+    // The workflows that are stored under names, and the values that workflows store between their runs.
+
     fn workflow(&self, name: &str) -> Result<Option<StoredWorkflow>, StoreError>;
 
     /// Returns at most `limit` workflows, ordered by name. The first one is the first name that sorts after `after`.
@@ -145,11 +145,6 @@ pub trait WorkflowTable: sealed::Store {
     /// A deleted value still has an entry, but the entry has no value.
     fn state(&self, of: Option<&StateOwner>) -> Result<Vec<StateEntry>, StoreError>;
 }
-
-/// All read access to a store.
-pub trait ReadStore: RunTable + HistoryTable + WorkflowTable {}
-
-impl<T: RunTable + HistoryTable + WorkflowTable + ?Sized> ReadStore for T {}
 
 /// A place to store runs: [`SledStore`](crate::SledStore), [`MemoryStore`], or the result of [`open`](crate::open).
 /// All methods block. When `commit` returns, its commits survive a power cut.
@@ -252,6 +247,19 @@ pub trait Store: ReadStore + Send + Sync + 'static {
     /// Copies the store, as it is at one moment, into another state directory, which must have no store. Then opens the
     /// copy and reads it in full. Returns the result of this check. If the check finds issues, the copy is removed.
     fn backup(&self, dir: &Path) -> Result<IntegrityReport, StoreError>;
+
+    /// Reads everything. The report contains each part that cannot be read.
+    ///
+    /// # Errors
+    /// [`StoreError::Failed`] if a write failed before.
+    fn check(&self) -> Result<IntegrityReport, StoreError>;
+
+    /// Passes rows to `sink` in the order of their keys: all rows, or the rows of one run. If a record cannot be read,
+    /// its row has the reason.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] if the database cannot read further rows.
+    fn raw(&self, run: Option<&str>, sink: &mut dyn FnMut(RawRow)) -> Result<(), StoreError>;
 
     /// Deletes the programs that no run pins. Returns the number of programs.
     fn sweep(&self) -> Result<u64, StoreError>;

@@ -22,7 +22,7 @@ use windlass_engine::{EngineError, Extent, PruneFilter, RunReader, StoreReader, 
 use windlass_machine::program::ProgramHash;
 use windlass_model::model::Name;
 use windlass_store::{
-    MemoryStore, Placement, ProgramSource, QUARANTINE_LABEL, RunHeader, RunTable, Store,
+    MemoryStore, Placement, ProgramSource, QUARANTINE_LABEL, ReadStore, RunHeader, Store,
     StoreError, Wake,
 };
 use windlass_value::time::Timestamp;

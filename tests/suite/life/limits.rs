@@ -20,7 +20,7 @@ use windlass_engine::{Engine, EngineError, Limits, RunFailure, ScheduleError, Va
 use windlass_machine::Event;
 use windlass_machine::compile::compile;
 use windlass_machine::program::{Caps, ProgramHash};
-use windlass_store::{MemoryStore, ProgramSource, RunTable};
+use windlass_store::{MemoryStore, ProgramSource, ReadStore};
 
 /// How many requests are being answered now, and the maximum so far.
 #[derive(Default)]

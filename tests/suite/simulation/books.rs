@@ -12,10 +12,10 @@ use windlass_machine::program::ProgramHash;
 use windlass_machine::{Change, HistoryEvent, IterationRow, LoopState, PendingEffect, RunState};
 use windlass_model::model::{Name, Request};
 use windlass_store::{
-    Commit, CommitRecord, Committed, ConsistentRun, DueRun, HistoryTable, IntegrityReport, Journal,
-    LoopIterations, MemoryStore, Placement, ProgramSource, RowLocation, RunHeader, RunTable,
-    StateEntry, StateOutcome, StateOwner, StateWrite, Store, StoreError, StoredRun, StoredWorkflow,
-    WorkflowTable, WorkflowVersion,
+    Commit, CommitRecord, Committed, ConsistentRun, DueRun, IntegrityReport, Journal,
+    LoopIterations, MemoryStore, Placement, ProgramSource, RawRow, ReadStore, RowLocation,
+    RunHeader, StateEntry, StateOutcome, StateOwner, StateWrite, Store, StoreError, StoredRun,
+    StoredWorkflow, WorkflowVersion,
 };
 use windlass_value::time::Timestamp;
 
@@ -356,12 +356,20 @@ impl Store for Disk {
         self.store.backup(dir)
     }
 
+    fn check(&self) -> Result<IntegrityReport, StoreError> {
+        self.store.check()
+    }
+
+    fn raw(&self, run: Option<&str>, sink: &mut dyn FnMut(RawRow)) -> Result<(), StoreError> {
+        self.store.raw(run, sink)
+    }
+
     fn sweep(&self) -> Result<u64, StoreError> {
         self.store.sweep()
     }
 }
 
-impl RunTable for Disk {
+impl ReadStore for Disk {
     fn header(&self, run: &str) -> Result<RunHeader, StoreError> {
         self.store.header(run)
     }
@@ -394,9 +402,7 @@ impl RunTable for Disk {
     ) -> Result<Vec<DueRun>, StoreError> {
         self.store.due(after, until, limit)
     }
-}
 
-impl HistoryTable for Disk {
     fn journal(&self, run: &str) -> Result<Journal, StoreError> {
         self.store.journal(run)
     }
@@ -464,9 +470,7 @@ impl HistoryTable for Disk {
     ) -> Result<Vec<IterationRow>, StoreError> {
         self.store.whole_rows(run, path, wanted)
     }
-}
 
-impl WorkflowTable for Disk {
     fn workflow(&self, name: &str) -> Result<Option<StoredWorkflow>, StoreError> {
         self.store.workflow(name)
     }

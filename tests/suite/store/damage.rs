@@ -12,8 +12,8 @@ use std::sync::Arc;
 use windlass_expression::Value;
 use windlass_machine::{Change, HistoryEvent, HistoryKind, RunState};
 use windlass_store::{
-    DiskStore, MemoryStore, Placement, Retention, RunTable, Store, StoreError, StoreKind,
-    StoreOptions, StoredWorkflow, raw_record,
+    MemoryStore, Placement, ReadStore, Retention, Store, StoreError, StoreKind, StoreOptions,
+    StoredWorkflow, raw_record,
 };
 use windlass_value::time::Timestamp;
 
@@ -58,7 +58,7 @@ pub fn id(n: usize) -> String {
 }
 
 /// Opens a store that was just closed.
-pub fn open_again(dir: &Path) -> Arc<dyn DiskStore> {
+pub fn open_again(dir: &Path) -> Arc<dyn Store> {
     alone(|| open_store(dir)).unwrap()
 }
 

@@ -16,7 +16,7 @@ use std::path::Path;
 use windlass_engine::doctor::repair;
 use windlass_expression::Value;
 use windlass_machine::{Change, HistoryEvent, HistoryKind, RunState};
-use windlass_store::{Placement, Retention, RunTable, SledStore, Store, StoreError, StoreOptions};
+use windlass_store::{Placement, ReadStore, Retention, SledStore, Store, StoreError, StoreOptions};
 use windlass_value::time::Timestamp;
 
 const SEGMENT: usize = 2 << 20;

@@ -11,7 +11,7 @@ use windlass_machine::program::{Caps, ProgramHash};
 use windlass_machine::{Event, RunState, RunStatus, advance};
 use windlass_model::model::{Dialect, Origin};
 use windlass_source::source::Bundle;
-use windlass_store::{Commit, Placement, ProgramSource, RunHeader, RunTable, SledStore, Store};
+use windlass_store::{Commit, Placement, ProgramSource, ReadStore, RunHeader, SledStore, Store};
 use windlass_value::time::Timestamp;
 
 const WORKFLOW: &str = "\

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use windlass_expression::Value;
 use windlass_machine::{Change, HistoryEvent, HistoryKind, RunState};
-use windlass_store::{DiskStore, Placement, Store, StoreKind};
+use windlass_store::{Placement, Store, StoreKind};
 use windlass_value::time::Timestamp;
 
 const DIR: &str = "WINDLASS_TEST_KILL_DIR";
@@ -34,7 +34,7 @@ fn store_kill_writer() {
     });
 }
 
-fn write_for_ever(store: &dyn DiskStore, half: usize) {
+fn write_for_ever(store: &dyn Store, half: usize) {
     let ids = (0..RUNS).filter(|n| n % 2 == half).map(id);
     let mut states: Vec<(u64, RunState)> = ids
         .map(|id| match store.load(&id) {
@@ -180,7 +180,7 @@ fn write_and_kill(dir: &Path, lines: u64) -> BTreeMap<String, u64> {
 }
 
 /// The acknowledged revision or a later one exists, and all rows of a commit agree.
-fn verify(store: &dyn DiskStore, run: &str, acknowledged: u64) {
+fn verify(store: &dyn Store, run: &str, acknowledged: u64) {
     let stored = store.load(run).unwrap();
     let revision = stored.header.revision;
     assert!(

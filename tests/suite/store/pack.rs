@@ -7,7 +7,7 @@ use std::path::Path;
 use windlass_engine::doctor::{examine, repair};
 use windlass_expression::Value;
 use windlass_machine::{Change, HistoryEvent, HistoryKind, RunState};
-use windlass_store::{Commit, DiskStore, Store, StoreKind};
+use windlass_store::{Commit, Store, StoreKind};
 use windlass_value::time::Timestamp;
 
 const COMMITS: u64 = 300;
@@ -44,7 +44,7 @@ fn filled(dir: &Path) -> RunState {
     state
 }
 
-fn rows(store: &dyn DiskStore) -> usize {
+fn rows(store: &dyn Store) -> usize {
     let mut rows = 0;
     let mut count = |row: windlass_store::RawRow| {
         assert_eq!(row.error, None);

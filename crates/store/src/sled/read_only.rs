@@ -100,7 +100,7 @@ fn read(path: &Path, most: u64) -> Result<Option<MemoryStore>, StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::RunTable;
+    use crate::ReadStore;
     use crate::sled::retry_while_locked;
 
     #[test]
