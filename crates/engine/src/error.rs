@@ -20,7 +20,7 @@ pub enum EngineError {
     Store(#[from] StoreError),
     /// An error of the scheduler.
     #[error(transparent)]
-    Schedule(ScheduleError),
+    Schedule(#[from] ScheduleError),
     /// The input does not have the form that the workflow declares.
     #[error("{0}")]
     Input(String),
@@ -159,18 +159,6 @@ pub enum EngineError {
     /// The secret of a webhook cannot be read.
     #[error("{0}")]
     NoWebhookSecret(String),
-    /// A signal that nothing in a run's workflow waits for.
-    #[error(
-        "run {run} waits for no signal `{name}`; its workflow waits for {}{}",
-        listed_names(known),
-        did_you_mean_suffix(name, known)
-    )]
-    NoSignal {
-        run: windlass_model::model::Name,
-        name: windlass_model::model::Name,
-        /// The signals that the workflow waits for.
-        known: Vec<String>,
-    },
     /// The workflow cannot be loaded.
     #[error(transparent)]
     Load(#[from] LoadError),
@@ -239,7 +227,6 @@ impl EngineError {
             Self::SameKey { .. } | Self::KeyOfCaller { .. } => ErrorCode::SameKey,
             Self::NotRetried { .. } => ErrorCode::NotRetried,
             Self::NoPlace { .. } => ErrorCode::NoPlace,
-            Self::NoSignal { .. } => ErrorCode::NoSignal,
             Self::NoWebhook(_) => ErrorCode::NotFound,
             Self::Unsigned(_) => ErrorCode::Unsigned,
             Self::NoLoop { .. } | Self::NoNode(_) | Self::NoPage(_) => ErrorCode::BadRequest,
@@ -326,27 +313,6 @@ fn of_store(error: &StoreError) -> ErrorCode {
     }
 }
 
-impl From<ScheduleError> for EngineError {
-    fn from(error: ScheduleError) -> Self {
-        match error {
-            ScheduleError::NoSignal { run, name, known } => Self::NoSignal {
-                run,
-                name,
-                known: known.iter().map(ToString::to_string).collect(),
-            },
-            other => Self::Schedule(other),
-        }
-    }
-/// Returns the end of a list that is not complete. `separator` precedes it.
-pub(super) fn and_more(separator: &str, more: usize) -> String {
-    match more {
-        0 => String::new(),
-        more => format!("{separator}and {more} more"),
-    }
-}
-
-}
-
 impl From<NoNode> for EngineError {
     fn from(error: NoNode) -> Self {
         Self::NoNode(error)
@@ -361,14 +327,22 @@ fn with_inside(error: &NoNode) -> String {
 }
 
 /// Returns a hint to what a name was meant to be, for the end of a sentence.
-fn did_you_mean_suffix(name: &str, known: &[String]) -> String {
-    hint_suffix(&did_you_mean(name, known))
+pub(super) fn did_you_mean_suffix(name: &str, known: &[impl AsRef<str>]) -> String {
+    hint_suffix(&did_you_mean(name, known.iter().map(AsRef::as_ref)))
 }
 
 /// Returns a hint for the end of a sentence.
 pub(super) fn hint_suffix(hint: &Option<String>) -> String {
     let hint = hint.as_ref();
     hint.map(|hint| format!("; {hint}")).unwrap_or_default()
+}
+
+/// Returns the end of a list that is not complete. `separator` precedes it.
+pub(super) fn and_more(separator: &str, more: usize) -> String {
+    match more {
+        0 => String::new(),
+        more => format!("{separator}and {more} more"),
+    }
 }
 
 fn of_current(name: &str, current: Option<&CurrentWorkflow>) -> String {
@@ -395,7 +369,7 @@ fn of_state(workflow: &str, name: &str, current: Option<&StateReport>) -> String
 }
 
 /// Lists the first of several names.
-fn listed_names(names: &[String]) -> String {
+pub(super) fn listed_names(names: &[impl AsRef<str>]) -> String {
     const SHOWN: usize = 20;
     if names.is_empty() {
         return String::from("none");

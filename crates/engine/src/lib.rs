@@ -359,7 +359,7 @@ impl Engine {
     /// Sends a signal to a run. If nothing waits for the signal yet, it is stored.
     ///
     /// # Errors
-    /// Returns [`EngineError::NoSignal`] if nothing in the workflow waits for a signal of this name;
+    /// Returns [`ScheduleError::NoSignal`] if nothing in the workflow waits for a signal of this name;
     /// [`crate::scheduler::ScheduleError::RefusedAnswer`] if the question that the signal answers does not accept the
     /// payload; [`crate::scheduler::ScheduleError::Answered`] if the wait that the signal answers is over;
     /// [`crate::scheduler::ScheduleError::Ended`]; store errors.

@@ -54,6 +54,7 @@ pub use traces::{SpanSink, TraceSpan};
 pub use wait_registry::{Queued, WaitRegistry};
 pub use watch::{Update, Updates, Watcher, Watchers, watch};
 
+use crate::error::{did_you_mean_suffix, listed_names};
 use effects::{EffectRuntime, GuestRuntime, OwnRuntime};
 use limiter::Limiter;
 use pulse::Pulse;
@@ -170,7 +171,11 @@ pub enum ScheduleError {
     #[error("run {run} has ended: it is {}", status.as_str())]
     Ended { run: Name, status: RunStatus },
     /// Nothing in the run's workflow waits for a signal of this name.
-    #[error("run {run} waits for no signal `{name}`")]
+    #[error(
+        "run {run} waits for no signal `{name}`; its workflow waits for {}{}",
+        listed_names(known),
+        did_you_mean_suffix(name, known)
+    )]
     NoSignal {
         run: Name,
         name: Name,
