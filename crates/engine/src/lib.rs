@@ -87,7 +87,6 @@ pub use run_index::{RunIndex, RunIndexEntry};
 pub use runs::StoreReader;
 pub use runs::{Extent, RunBackend, RunReader};
 pub use simulate::{SimulatedStep, SimulatedStepKind, SimulationReport, SimulationSpec, simulate};
-pub use state::StateCondition;
 pub use stubs::{Stubs, stubs, stubs_of, workflows_of};
 pub use workflow::{Workflow, check_refused_scripts};
 
@@ -115,7 +114,7 @@ pub use windlass_model::model::{
 pub use windlass_source::diagnostic::{Diagnostics, Fix, TerminalText, drives_terminals, visible};
 pub use windlass_source::source::{Bundle, SourceFile};
 use windlass_store::MAX_RUN_ID;
-pub use windlass_store::{QUARANTINE_LABEL, StateKey, StoreError, StoreKind};
+pub use windlass_store::{QUARANTINE_LABEL, StateCondition, StateKey, StoreError, StoreKind};
 pub use windlass_value::check_unique;
 pub use windlass_value::time::{
     Timestamp, format_duration, human_duration, parse_duration, shown_duration,

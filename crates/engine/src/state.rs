@@ -15,35 +15,13 @@ use windlass_machine::RunStatus;
 use windlass_model::model::{Fault, GET_STATE, Name, Origin, Request, STATE_VARIABLE, fault_kind};
 use windlass_source::diagnostic::did_you_mean;
 use windlass_store::{
-    RunHeader, StateEntry, StateExpectation, StateOutcome, StateOwner, StateWrite, StateWriter,
+    RunHeader, StateCondition, StateEntry, StateOutcome, StateOwner, StateWrite, StateWriter,
     Store, StoreError,
 };
 use windlass_value::time::Timestamp;
 
 /// Maximum size of a value, in bytes of JSON. Larger data belongs in a file.
 const MAX_VALUE: usize = 1 << 20;
-
-/// The condition for changing a value.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub enum StateCondition {
-    /// Change any value.
-    #[default]
-    Always,
-    /// Change the value only if it has this version. Version 0: the value was never written.
-    Version(u64),
-    /// Change the value only if it is equal to this one.
-    Value(Value),
-}
-
-impl From<StateCondition> for StateExpectation {
-    fn from(condition: StateCondition) -> Self {
-        match condition {
-            StateCondition::Always => Self::Anything,
-            StateCondition::Version(version) => Self::Version(version),
-            StateCondition::Value(value) => Self::Value(Some(value)),
-        }
-    }
-}
 
 /// Executes the state actions of runs on a store. The reference is weak: a workflow may outlive its engine, and must
 /// not keep the store open.
@@ -86,8 +64,8 @@ pub(super) fn execute(
     let value = given("value");
     check_value(&name, &value).map_err(|what| Fault::new(fault_kind::TOO_LARGE, what))?;
     let expected = match given("overwrite") {
-        Value::Bool(true) => StateExpectation::Anything,
-        _ => StateExpectation::Version(version_of(&given("version"))),
+        Value::Bool(true) => StateCondition::Always,
+        _ => StateCondition::Version(version_of(&given("version"))),
     };
     let write = StateWrite {
         owner,
@@ -244,7 +222,7 @@ impl Engine {
             owner: StateOwner::new(origin, Name::from(workflow)),
             name: Name::from(name),
             value: value.clone(),
-            expected: condition.into(),
+            expected: condition,
             at: now(),
             by: None,
         };
@@ -376,7 +354,7 @@ pub(super) fn simulated_start(
             owner: StateOwner::new(origin, loaded.program.name.clone()),
             name: name.clone(),
             value: Some(value.clone()),
-            expected: StateExpectation::Anything,
+            expected: StateCondition::Always,
             at: given.now,
             by: None,
         })?;

@@ -66,7 +66,7 @@ pub use sled::{SledStore, open_read_only};
 pub use state_key::StateKey;
 pub use store::{DueRun, ReadStore, Store, sealed};
 pub use workflow_state::{
-    StateEntry, StateExpectation, StateOutcome, StateOwner, StateWrite, StateWriter,
+    StateCondition, StateEntry, StateOutcome, StateOwner, StateWrite, StateWriter,
 };
 
 use bincode::de::Decoder;

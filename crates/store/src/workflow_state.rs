@@ -55,14 +55,16 @@ pub struct StateEntry {
     writes: BTreeMap<u64, [u8; 8]>,
 }
 
-/// What a write expects to find.
+/// The condition for changing a value.
 #[derive(Clone, Debug, PartialEq)]
-pub enum StateExpectation {
-    Anything,
-    /// The value has this version (0 if it was never written), or the writing run itself wrote the current version.
+pub enum StateCondition {
+    /// Change any value.
+    Always,
+    /// Change the value only if it has this version (0 if it was never written), or if the writing run itself wrote the
+    /// current version.
     Version(u64),
-    /// The value must equal this one. If this is `None`, the value must be missing.
-    Value(Option<Value>),
+    /// Change the value only if it is equal to this one.
+    Value(Value),
 }
 
 /// A write of one value.
@@ -72,7 +74,7 @@ pub struct StateWrite {
     pub name: Name,
     /// The new value; `None` deletes the value.
     pub value: Option<Value>,
-    pub expected: StateExpectation,
+    pub expected: StateCondition,
     pub at: Timestamp,
     /// The action that writes; `None` if a person writes.
     pub by: Option<StateWriter>,
@@ -109,11 +111,11 @@ impl StateWrite {
     /// Returns true if the write may replace the stored value.
     fn is_expected(&self, found: Option<&StateEntry>) -> bool {
         match &self.expected {
-            StateExpectation::Anything => true,
-            StateExpectation::Value(value) => {
-                found.and_then(|found| found.value.as_ref()) == value.as_ref()
+            StateCondition::Always => true,
+            StateCondition::Value(value) => {
+                found.and_then(|found| found.value.as_ref()) == Some(value)
             }
-            StateExpectation::Version(version) => {
+            StateCondition::Version(version) => {
                 let own = |found: &StateEntry| {
                     let writer = self.by.as_ref().map(|writer| &writer.run);
                     found.run.is_some() && found.run.as_ref() == writer

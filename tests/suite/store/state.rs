@@ -6,11 +6,11 @@ use std::sync::Arc;
 use windlass_expression::Value;
 use windlass_model::model::{Name, Origin};
 use windlass_store::{
-    MemoryStore, StateExpectation, StateOutcome, StateOwner, StateWrite, StateWriter, Store,
+    MemoryStore, StateCondition, StateOutcome, StateOwner, StateWrite, StateWriter, Store,
 };
 use windlass_value::time::Timestamp;
 
-fn write(value: i64, expected: StateExpectation, by: Option<(&str, &str)>) -> StateWrite {
+fn write(value: i64, expected: StateCondition, by: Option<(&str, &str)>) -> StateWrite {
     StateWrite {
         owner: StateOwner::new(Origin::Operator, Name::from("w")),
         name: Name::from("n"),
@@ -25,8 +25,8 @@ fn write(value: i64, expected: StateExpectation, by: Option<(&str, &str)>) -> St
     }
 }
 
-fn version(version: u64) -> StateExpectation {
-    StateExpectation::Version(version)
+fn version(version: u64) -> StateCondition {
+    StateCondition::Version(version)
 }
 
 fn value_of(store: &dyn Store) -> (Option<Value>, u64) {
@@ -68,7 +68,7 @@ fn values_are_compared(store: &dyn Store) {
     }
     assert!(matches!(put(later), StateOutcome::Conflict(Some(_))));
     // A person's write.
-    let expected = StateExpectation::Value(Some(Value::Int(4)));
+    let expected = StateCondition::Value(Value::Int(4));
     assert_eq!(
         put(write(5, expected.clone(), None)),
         StateOutcome::Written(4)
@@ -78,7 +78,7 @@ fn values_are_compared(store: &dyn Store) {
         StateOutcome::Conflict(Some(_))
     ));
     assert_eq!(
-        put(write(7, StateExpectation::Anything, None)),
+        put(write(7, StateCondition::Always, None)),
         StateOutcome::Written(5)
     );
     // A person's write belongs to no run.
@@ -118,7 +118,7 @@ fn a_store_on_disk_compares_values_and_has_them_again() {
     for text in ["x".repeat(50_000), String::from("y")] {
         let long = StateWrite {
             value: Some(Value::text(text)),
-            ..write(11, StateExpectation::Anything, None)
+            ..write(11, StateCondition::Always, None)
         };
         store.write_state(&long).unwrap();
     }
