@@ -340,8 +340,7 @@ impl Follower {
         let (handle, inspector) = (&self.handle, &self.inspector);
         let program = self.program.get_or_insert_with(|| {
             let header = inspector.header(handle.id()).ok()?;
-            let source = inspector.source(header.program).ok()?;
-            inspector.program(header.program, &source).ok()
+            inspector.program_of(header.program)
         });
         program.clone()
     }

@@ -6,6 +6,7 @@ use super::load::compile_stored;
 use super::report::RunDetail;
 use super::run_index::{RunIndex, RunIndexCache};
 use super::runs::{Extent, RunReader, StoreReader};
+use crate::scheduler::ScheduleError;
 use std::collections::HashMap;
 use std::ops::{Deref, Range};
 use std::path::Path;
@@ -269,6 +270,17 @@ impl Inspector {
         drop(programs);
         let source = self.source(hash).ok()?;
         self.program(hash, &source).ok()
+    }
+
+    /// Returns the program of a run.
+    ///
+    /// # Errors
+    /// Returns store errors, or an error if this version cannot compile the program.
+    pub(super) fn program_of_run(&self, header: &RunHeader) -> Result<Arc<Program>, EngineError> {
+        let source = self.source(header.program)?;
+        let program = self.program(header.program, &source);
+        let run = header.id.clone();
+        Ok(program.map_err(|reason| ScheduleError::Unloadable { run, reason })?)
     }
 
     /// Returns the program of a stored source, which is compiled once.

@@ -4,7 +4,7 @@
 use super::report::{ErrorReport, masked};
 use super::retry::did_you_mean_place;
 use super::{EngineError, StartOptions, Workflow, state};
-use crate::scheduler::ScheduleError;
+use crate::scheduler::{ScheduleError, check_signal};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -155,25 +155,10 @@ pub async fn simulate(
     let environment =
         state::simulated_start(&play.store, workflow, given, &labels.unwrap_or_default())?;
     play.events.push_back(Event::Started { input, environment });
-    let known = workflow.program().signals();
+    let program = workflow.program();
     for (name, payload) in &given.signals {
-        if !known.contains(name) {
-            let unknown = ScheduleError::NoSignal {
-                run: workflow.program().name.clone(),
-                name: name.clone(),
-                known: known.into_iter().collect(),
-            };
-            return Err(unknown.into());
-        }
         let signal = Signal::new(name.clone(), payload.clone());
-        if let Some(form) = workflow.program().form(name) {
-            let accepted = form.accept(payload);
-            accepted.map_err(|reason| ScheduleError::RefusedAnswer {
-                run: workflow.program().name.clone(),
-                name: name.clone(),
-                reason,
-            })?;
-        }
+        check_signal(&program.name, program, play.hosted.state(), &signal)?;
         play.events.push_back(Event::Signalled(signal));
     }
     let max_steps = given.max_steps.unwrap_or(MAX_STEPS).min(MAX_STEPS);

@@ -38,6 +38,17 @@ impl IntegrityReport {
             error: error.to_string(),
         });
     }
+
+    fn note_failed(
+        &mut self,
+        run: Option<&Name>,
+        what: &'static str,
+        read: Result<(), StoreError>,
+    ) {
+        if let Err(error) = read {
+            self.note(run, what, &error);
+        }
+    }
 }
 
 impl<K: Kv> Rows<K> {
@@ -93,23 +104,25 @@ impl<K: Kv> Rows<K> {
             .reader
             .known(run)
             .and_then(|head| self.reader.check_archive(run, &head.bounds));
-        let parts: [(&'static str, Result<(), StoreError>); 6] = [
-            ("its state", self.load(run).map(drop)),
-            ("its program", self.check_program(&header)),
-            ("its loops", self.loops(run).map(drop)),
-            (
-                "its iterations",
-                self.iterations(run, None, usize::MAX).map(drop),
-            ),
-            ("its ended iterations", ended),
-            ("its events", self.history(run, 0, usize::MAX).map(drop)),
-        ];
-        for (what, read) in parts {
-            if let Err(error) = read {
-                found.note(Some(run), what, &error);
-            }
-        }
+        found.note_failed(Some(run), "its state", self.load(run).map(drop));
+        found.note_failed(Some(run), "its program", self.check_program(&header));
+        self.check_rows(run, ended, found);
         found.whole += u64::from(found.issues.len() == before);
+    }
+
+    /// Reads the loops, the iterations and the events of a run. `ended` is the result of reading the ended iterations.
+    pub(super) fn check_rows(
+        &self,
+        run: &Name,
+        ended: Result<(), StoreError>,
+        found: &mut IntegrityReport,
+    ) {
+        let iterations = self.iterations(run, None, usize::MAX).map(drop);
+        let events = self.history(run, 0, usize::MAX).map(drop);
+        found.note_failed(Some(run), "its loops", self.loops(run).map(drop));
+        found.note_failed(Some(run), "its iterations", iterations);
+        found.note_failed(Some(run), "its ended iterations", ended);
+        found.note_failed(Some(run), "its events", events);
     }
 
     /// Reads the rows that do not belong to a run.
@@ -124,9 +137,7 @@ impl<K: Kv> Rows<K> {
                 let read = row.and_then(|(key, first)| {
                     self.check_named(family, key.as_ref(), first.as_ref())
                 });
-                if let Err(error) = read {
-                    found.note(None, what, &error);
-                }
+                found.note_failed(None, what, read);
             }
         }
     }

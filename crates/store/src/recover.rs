@@ -216,22 +216,8 @@ impl Rows<Memory> {
         if let Some(error) = &lost {
             out.issues.note(Some(run), "its program", error);
         }
-        for (what, read) in [
-            ("its loops", self.loops(run).map(drop)),
-            (
-                "its iterations",
-                self.iterations(run, None, usize::MAX).map(drop),
-            ),
-            (
-                "its ended iterations",
-                self.reader.check_archive(run, &head.bounds),
-            ),
-            ("its events", self.history(run, 0, usize::MAX).map(drop)),
-        ] {
-            if let Err(error) = read {
-                out.issues.note(Some(run), what, &error);
-            }
-        }
+        let ended = self.reader.check_archive(run, &head.bounds);
+        self.check_rows(run, ended, &mut out.issues);
         let Some(journal) = self.readable_from(&head) else {
             return Ok(false);
         };

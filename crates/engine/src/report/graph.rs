@@ -1,6 +1,5 @@
 //! The graph of a run's workflow, from the sources that the run was started with.
 
-use crate::scheduler::ScheduleError;
 use crate::{EngineError, Inspector};
 use windlass_draw::{Graph, View, graph as picture};
 
@@ -11,11 +10,5 @@ use windlass_draw::{Graph, View, graph as picture};
 /// node.
 pub fn graph(inspector: &Inspector, run: &str, view: &View) -> Result<Graph, EngineError> {
     let header = inspector.header(run)?;
-    let source = inspector.source(header.program)?;
-    let program = inspector.program(header.program, &source);
-    let program = program.map_err(|reason| ScheduleError::Unloadable {
-        run: header.id.clone(),
-        reason,
-    })?;
-    Ok(picture(&program, view)?)
+    Ok(picture(&*inspector.program_of_run(&header)?, view)?)
 }

@@ -1,5 +1,6 @@
 //! The history of a run: its iterations and its events.
 
+use super::iterations::last_name;
 use super::loop_limits;
 use super::view::shown;
 use crate::{EngineError, Inspector};
@@ -137,11 +138,8 @@ fn count_forgotten(loops: &[LoopState], rows: &[IterationRow], filter: &HistoryF
 fn has_loop(inspector: &Inspector, header: &RunHeader, requested: &str) -> Result<(), EngineError> {
     let begun = inspector.loops(&header.id)?;
     let mut known: Vec<String> = begun.iter().map(|row| row.path.to_string()).collect();
-    let Ok(source) = inspector.source(header.program) else {
-        return Ok(());
-    };
     // If this version cannot compile the program, the names of its loops are not known, so any name is accepted.
-    let Ok(program) = inspector.program(header.program, &source) else {
+    let Some(program) = inspector.program_of(header.program) else {
         return Ok(());
     };
     for row in loop_limits(&program) {
@@ -159,9 +157,4 @@ fn has_loop(inspector: &Inspector, header: &RunHeader, requested: &str) -> Resul
         path: requested.to_owned(),
         known,
     })
-}
-
-/// Returns the name of the loop at the end of a path.
-fn last_name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
 }

@@ -1,7 +1,6 @@
 //! The sources of a run, and the positions that it can be retried from.
 
 use super::workflow::FileReport;
-use crate::scheduler::ScheduleError;
 use crate::{EngineError, Inspector};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -68,12 +67,7 @@ pub fn places(inspector: &Inspector, run: &str, most: usize) -> Result<PlacesRep
         start,
         changes,
     } = inspector.journal(run)?;
-    let source = inspector.source(header.program)?;
-    let program = inspector.program(header.program, &source);
-    let program = program.map_err(|reason| ScheduleError::Unloadable {
-        run: header.id.clone(),
-        reason,
-    })?;
+    let program = inspector.program_of_run(&header)?;
     let found = visited(&program, &start, &changes, most)
         .map_err(|bug| StoreError::replay_failed(&header.id, &bug))?;
     let cut = header.snapshot > 0 || found.len() == most;

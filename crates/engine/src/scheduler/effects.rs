@@ -7,7 +7,7 @@
 
 use super::Message;
 use super::children::{ChildCall, WorkflowCaller, child_id};
-use super::limiter::Limiter;
+use super::limiter::{Limiter, Limits};
 use super::metrics::Metrics;
 use super::printed::{OutputLine, OutputLog};
 use super::pulse::Pulse;
@@ -58,6 +58,31 @@ pub(super) struct EffectRuntime {
 }
 
 impl EffectRuntime {
+    /// Makes a runtime without an own thread, which sends no spans.
+    pub fn new(
+        handle: Handle,
+        limits: Limits,
+        rates: Rates,
+        messages: UnboundedSender<Message>,
+    ) -> Self {
+        Self {
+            handle,
+            guests: GuestRuntime::default(),
+            own: None,
+            in_flight: Arc::default(),
+            limiter: Limiter::new(limits),
+            rates,
+            waits: WaitRegistry::default(),
+            printing: OutputLog::default(),
+            pulse: Pulse::default(),
+            metrics: Metrics::default(),
+            traces: Traces::default(),
+            caller: WorkflowCaller::default(),
+            reopened: watch::Sender::default(),
+            messages,
+        }
+    }
+
     /// Returns the runtime that carries out the next effect of a run. `runs` is the number of runs in memory.
     fn handle_for(&self, origin: Origin, runs: usize, only_waits: bool) -> &Handle {
         let alone = runs <= FEW_RUNS && only_waits && Arc::strong_count(&self.in_flight) == 1;

@@ -4,19 +4,14 @@
 
 use super::clock::Clock;
 use super::driver::Driver;
-use super::effects::{EffectRuntime, GuestRuntime};
-use super::limiter::{Limiter, Limits};
-use super::metrics::Metrics;
-use super::printed::OutputLog;
-use super::pulse::Pulse;
+use super::effects::EffectRuntime;
+use super::limiter::Limits;
 use super::rates::Rates;
-use super::traces::Traces;
-use super::wait_registry::WaitRegistry;
 use super::{Loader, Message, Reply, ScheduleError, Start};
 use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 use windlass_machine::{Event, RunStatus};
 use windlass_model::model::Name;
 use windlass_store::Store;
@@ -42,22 +37,7 @@ impl ManualDriver {
         let (messages, inbox) = unbounded_channel();
         let clock = Clock::of(clock);
         let limits = Limits::default();
-        let runtime = EffectRuntime {
-            handle: tasks,
-            own: None,
-            guests: GuestRuntime::default(),
-            in_flight: Arc::default(),
-            limiter: Limiter::new(limits),
-            rates: Rates::default(),
-            metrics: Metrics::default(),
-            traces: Traces::default(),
-            caller: super::WorkflowCaller::default(),
-            waits: WaitRegistry::default(),
-            printing: OutputLog::default(),
-            pulse: Pulse::default(),
-            reopened: watch::Sender::default(),
-            messages: messages.clone(),
-        };
+        let runtime = EffectRuntime::new(tasks, limits, Rates::default(), messages.clone());
         let driver = Driver::new(store, loader, runtime, inbox, limits, false);
         Self {
             driver: driver.with_clock(clock),

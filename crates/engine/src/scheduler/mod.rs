@@ -55,8 +55,7 @@ pub use wait_registry::{Queued, WaitRegistry};
 pub use watch::{Update, Updates, Watcher, Watchers, watch};
 
 use crate::error::{did_you_mean_suffix, listed_names};
-use effects::{EffectRuntime, GuestRuntime, OwnRuntime};
-use limiter::Limiter;
+use effects::{EffectRuntime, OwnRuntime};
 use pulse::Pulse;
 use traces::Traces;
 
@@ -313,26 +312,14 @@ impl Scheduler {
         traces: Option<SpanSink>,
     ) -> std::io::Result<Self> {
         let (messages, inbox) = unbounded_channel();
-        let (metrics, waits) = (Metrics::default(), WaitRegistry::default());
-        let (printing, pulse) = (OutputLog::default(), Pulse::default());
-        let caller = WorkflowCaller::default();
-        let reopened = tokio::sync::watch::Sender::default();
         let runtime = EffectRuntime {
-            handle: tasks,
             own: Some(OwnRuntime::new()?),
-            guests: GuestRuntime::default(),
-            in_flight: Arc::default(),
-            limiter: Limiter::new(limits),
-            rates,
-            metrics: metrics.clone(),
             traces: Traces(traces),
-            caller: caller.clone(),
-            waits: waits.clone(),
-            printing: printing.clone(),
-            pulse: pulse.clone(),
-            reopened: reopened.clone(),
-            messages: messages.clone(),
+            ..EffectRuntime::new(tasks, limits, rates, messages.clone())
         };
+        let (metrics, waits) = (runtime.metrics.clone(), runtime.waits.clone());
+        let (printing, pulse) = (runtime.printing.clone(), runtime.pulse.clone());
+        let (caller, reopened) = (runtime.caller.clone(), runtime.reopened.clone());
         let failed = messages.clone();
         store.on_failure(Arc::new(move || {
             // An error is ignored: after the end of the driver, the store is not used any more.

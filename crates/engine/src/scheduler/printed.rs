@@ -3,10 +3,12 @@
 //! lines.
 
 use super::clock::now;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc;
+use utoipa::ToSchema;
 use windlass_actions::OutputStream;
 use windlass_machine::EffectId;
 use windlass_model::model::Name;
@@ -27,12 +29,16 @@ const LINGER: Duration = Duration::from_secs(2);
 const SWEEP_ABOVE: usize = 256;
 
 /// A line that a command printed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = PrintedLine)]
 pub struct OutputLine {
+    /// Name of the action.
+    #[schema(value_type = String)]
     pub action: Name,
-    /// The stream that the command printed the line to.
+    /// Stream of the line: `stdout` or `stderr`.
+    #[schema(value_type = String)]
     pub stream: OutputStream,
-    /// The line, without its line end.
+    /// Text of the line, without its line break.
     pub text: String,
 }
 

@@ -1,7 +1,7 @@
 //! Logs the starts, pauses, resumes and ends of runs, and failed attempts.
 
 use windlass_machine::{HistoryKind, RunState};
-use windlass_model::model::{Name, Status};
+use windlass_model::model::Name;
 use windlass_store::Commit;
 use windlass_value::shortened;
 
@@ -26,7 +26,7 @@ pub(super) fn log_step(commit: &Commit, run: &RunState, workflow: &Name) {
                 let action = error.and_then(|error| error.action.as_deref());
                 let error = error.map(|error| shortened(&error.fault.message, MAX_ERROR));
                 let status_word = status.as_str();
-                if matches!(status, Status::Failed | Status::TimedOut) {
+                if status.is_failure() {
                     tracing::warn!(
                         target: TARGET, run = %id, %workflow, status = status_word, seconds, action, error, "run ended"
                     );

@@ -5,7 +5,7 @@ use super::children::PARENT_LABEL;
 use std::sync::Arc;
 use windlass_machine::program::{Program, ScopeKind};
 use windlass_machine::{Event, HistoryKind, RunState, printable};
-use windlass_model::model::{Name, SpanSubject, Status, path_part};
+use windlass_model::model::{Name, SpanSubject, path_part};
 use windlass_store::Commit;
 use windlass_value::time::Timestamp;
 
@@ -84,7 +84,7 @@ impl Traces {
                 name: format!("{}#{}", row.path, row.iteration),
                 started_at: row.started_at,
                 ended_at: row.ended_at,
-                error: is_failure(row.status).then(String::new),
+                error: row.status.is_failure().then(String::new),
                 attributes: vec![
                     ("windlass.loop", row.path.clone()),
                     ("windlass.iteration", row.iteration.to_string()),
@@ -115,7 +115,7 @@ impl Traces {
                     name: header.workflow.to_string(),
                     started_at: header.started_at,
                     ended_at: event.at,
-                    error: is_failure(status).then(String::new),
+                    error: status.is_failure().then(String::new),
                     attributes: vec![
                         ("windlass.workflow", header.workflow.to_string()),
                         ("windlass.status", status.as_str().to_owned()),
@@ -178,11 +178,4 @@ fn enclosing_span(place: &str, program: &Program) -> SpanSubject {
         steps.pop();
     }
     SpanSubject::Run
-}
-
-fn is_failure(status: Status) -> bool {
-    !matches!(
-        status,
-        Status::Succeeded | Status::Skipped | Status::Cancelled
-    )
 }

@@ -287,6 +287,12 @@ impl Status {
         Self::Cancelled,
     ];
 
+    /// Returns true for `Failed` and `TimedOut`.
+    #[must_use]
+    pub fn is_failure(self) -> bool {
+        matches!(self, Self::Failed | Self::TimedOut)
+    }
+
     /// Returns the word in files and outputs.
     #[must_use]
     pub fn as_str(self) -> &'static str {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 use windlass_engine::report::{StateReport, StatusFilter, WorkflowSummary};
-use windlass_engine::{HandlerTarget, OutputStream, RunStatus, StateCondition, Timestamp, Value};
+use windlass_engine::{HandlerTarget, OutputLine, RunStatus, StateCondition, Timestamp, Value};
 
 /// A run to start, of a stored workflow (`workflow`) or of a workflow in the request (`text`).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -216,19 +216,7 @@ pub struct BulkReport {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PrintedReport {
     /// Last lines of each running command, in order.
-    pub lines: Vec<PrintedLine>,
-}
-
-/// A line that a command printed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct PrintedLine {
-    /// Name of the action.
-    pub action: String,
-    /// Stream of the line: `stdout` or `stderr`.
-    #[schema(value_type = String)]
-    pub stream: OutputStream,
-    /// Text of the line, without its line break.
-    pub text: String,
+    pub lines: Vec<OutputLine>,
 }
 
 /// A run for which a command succeeded.
@@ -341,6 +329,7 @@ pub struct PruneRuns {
     #[schema(value_type = Vec<String>)]
     pub status: Vec<StatusFilter<RunStatus>>,
     /// Deletes nothing, and returns what would be deleted.
+    #[serde(default)]
     pub dry_run: bool,
 }
 
@@ -365,6 +354,5 @@ pub struct Owner {
     /// Whether the process releases the store to a server that requests it.
     pub releases: bool,
     /// Whether the process encrypts secure values in the store.
-    #[serde(default)]
     pub encrypts: bool,
 }

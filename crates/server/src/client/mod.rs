@@ -165,7 +165,7 @@ impl Client {
 
     /// Checks whether a server accepts work. This needs no token.
     pub async fn ready(&self) -> Result<(), ClientError> {
-        let request = self.timed(self.request(Method::GET, "/readyz"));
+        let request = self.request(Method::GET, "/readyz");
         self.send(request).await.map(drop)
     }
 
@@ -318,7 +318,7 @@ impl Client {
     }
 
     async fn command(&self, run: &str, verb: &str) -> Result<RunStatus, ClientError> {
-        let request = self.timed(self.request(Method::POST, &of_run(run, verb)?));
+        let request = self.request(Method::POST, &of_run(run, verb)?);
         let state: RunState = read(self.send(request).await?).await?;
         Ok(state.status)
     }
@@ -334,7 +334,7 @@ impl Client {
     /// is true.
     pub async fn recover(&self, paused: bool) -> Result<Vec<String>, ClientError> {
         let path = format!("/v1/resume?paused={paused}");
-        let request = self.timed(self.request(Method::POST, &path));
+        let request = self.request(Method::POST, &path);
         let resumed: Resumed = read(self.send(request).await?).await?;
         Ok(resumed.runs)
     }
@@ -444,7 +444,7 @@ impl Client {
             PutIf::Absent => request.header(IF_NONE_MATCH, "*"),
             PutIf::Version(version) => request.header(IF_MATCH, format!("\"{version}\"")),
         };
-        let request = self.timed(with_body(request, text)?);
+        let request = with_body(request, text)?;
         let response = self.send(request).await?;
         let replaced = response.status() == StatusCode::OK;
         Ok((read(response).await?, replaced))
@@ -452,7 +452,7 @@ impl Client {
 
     /// Removes a stored workflow.
     pub async fn remove_workflow(&self, name: &str) -> Result<(), ClientError> {
-        let request = self.timed(self.request(Method::DELETE, &of_workflow(name, "")?));
+        let request = self.request(Method::DELETE, &of_workflow(name, "")?);
         self.send(request).await.map(drop)
     }
 
@@ -490,7 +490,7 @@ impl Client {
     ) -> Result<StateReport, ClientError> {
         let request = self.request(Method::PUT, &of_state(workflow, name)?);
         let request = request.query(&[("guest", origin == Origin::Guest)]);
-        read(self.send(self.timed(with_body(request, value)?)).await?).await
+        read(self.send(with_body(request, value)?).await?).await
     }
 
     /// Deletes a value that a workflow stores between its runs.
@@ -507,7 +507,7 @@ impl Client {
             Some(version) => request.query(&[("if_version", version)]),
             None => request,
         };
-        self.send(self.timed(request)).await.map(drop)
+        self.send(request).await.map(drop)
     }
 
     /// Returns the newest entries of the audit log.
@@ -528,7 +528,7 @@ impl Client {
 
     /// Requests a ticket for the console from the owner.
     pub async fn ticket(&self) -> Result<Ticket, ClientError> {
-        let request = self.timed(self.request(Method::POST, "/v1/tickets"));
+        let request = self.request(Method::POST, "/v1/tickets");
         read(self.send(request).await?).await
     }
 
@@ -543,7 +543,7 @@ impl Client {
         // A server's stream fails if it is silent. An owner may be suspended and continue later, so its stream does
         // not fail.
         let silence = self.owner.is_none();
-        Ok(Notices::new(self.send(request).await?, silence))
+        Ok(Notices::new(self.send_untimed(request).await?, silence))
     }
 
     /// Sends any request of the API. Returns the answer as JSON.
@@ -564,7 +564,7 @@ impl Client {
                 .body(body.to_string()),
             None => request,
         };
-        read(self.send(self.timed(request)).await?).await
+        read(self.send(request).await?).await
     }
 
     /// Returns the maximum number of entries in an answer: that of a server, or no maximum for an owner.
@@ -583,22 +583,13 @@ impl Client {
         }
     }
 
-    /// Sets the timeout of a request to a server.
-    /// A request to an owner has no timeout, because the owner has answered when the client connected.
-    fn timed(&self, request: RequestBuilder) -> RequestBuilder {
-        match &self.owner {
-            Some(_) => request,
-            None => request.timeout(ANSWER_TIME),
-        }
-    }
-
     async fn get<T: DeserializeOwned>(
         &self,
         path: &str,
         query: &(impl Serialize + ?Sized),
     ) -> Result<T, ClientError> {
         let request = self.request(Method::GET, path).query(query);
-        read(self.send(self.timed(request)).await?).await
+        read(self.send(request).await?).await
     }
 
     async fn post<T: DeserializeOwned>(
@@ -607,10 +598,20 @@ impl Client {
         body: &impl Serialize,
     ) -> Result<T, ClientError> {
         let request = with_body(self.request(Method::POST, path), body)?;
-        read(self.send(self.timed(request)).await?).await
+        read(self.send(request).await?).await
     }
 
+    /// Sends a request. With a server, it has a timeout.
+    /// A request to an owner has no timeout, because the owner has answered when the client connected.
     async fn send(&self, request: RequestBuilder) -> Result<Response, ClientError> {
+        let request = match &self.owner {
+            Some(_) => request,
+            None => request.timeout(ANSWER_TIME),
+        };
+        self.send_untimed(request).await
+    }
+
+    async fn send_untimed(&self, request: RequestBuilder) -> Result<Response, ClientError> {
         let sent = request.send().await.map_err(|error| match &self.owner {
             Some(_) => ClientError::of_socket(&error),
             None => ClientError::Unreachable(format!("{}: {}", self.base, chain(&error))),

@@ -4,7 +4,7 @@
 use super::app::App;
 use super::body::{Json, PathParam, ValidatedQuery, flag, page, requested_limit};
 use super::listener::Caller;
-use crate::api::{PrintedLine, PrintedReport, Problem, RunState, Signal};
+use crate::api::{PrintedReport, Problem, RunState, Signal};
 use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -301,15 +301,8 @@ pub(super) async fn printed(
 ) -> Result<axum::Json<PrintedReport>, Problem> {
     let name = run.clone();
     app.inspect(move |store| store.header(&name)).await?;
-    let lines = app.engine.printed(&run).into_iter();
-    let lines = lines.map(|line| PrintedLine {
-        action: line.action.to_string(),
-        stream: line.stream,
-        text: line.text,
-    });
-    Ok(axum::Json(PrintedReport {
-        lines: lines.collect(),
-    }))
+    let lines = app.engine.printed(&run);
+    Ok(axum::Json(PrintedReport { lines }))
 }
 
 /// Selects the listed places: iterations and actions from which a run can be retried.

@@ -22,15 +22,10 @@ impl IterationFacts {
     }
 }
 
-/// Returns true if this status is a failure of the iteration.
-pub fn is_failure(status: Status) -> bool {
-    matches!(status, Status::Failed | Status::TimedOut)
-}
-
 /// Returns true if the last error of an action is stored for this status. An iteration can succeed although an action
 /// in it failed.
 pub fn has_error(status: Status) -> bool {
-    is_failure(status) || status == Status::Succeeded
+    status.is_failure() || status == Status::Succeeded
 }
 
 /// A fact that an event reports about an iteration.

@@ -3,7 +3,7 @@
 //! archive rows of a run with their checksums.
 
 use super::cells::Cells;
-use super::facts::{IterationFacts, is_failure, reported_facts};
+use super::facts::{IterationFacts, reported_facts};
 use crate::StoreError;
 use crate::codec::{self, BadRecord};
 use crate::commit::Entry;
@@ -239,7 +239,7 @@ impl<K: Kv> RowReader<K> {
         let left = usize::try_from(left).unwrap_or(0).min(group.len());
         let (first, rest) = group.split_at_checked(left).unwrap_or((group, &[]));
         self.write_rows(entry, archive, (Kind::First, names), first.iter())?;
-        let failed = rest.iter().filter(|(row, _)| is_failure(row.status));
+        let failed = rest.iter().filter(|(row, _)| row.status.is_failure());
         self.write_rows(entry, archive, (Kind::Failed, names), failed)?;
         self.drop_failed(entry, archive, names)
     }

@@ -73,8 +73,7 @@ impl LoopView {
     fn load(inspector: &Inspector, run: &str, path: &str) -> Result<Self, EngineError> {
         let of = inspector.read(Extent::Entire(run), |store| store.iterations_of(run, path))?;
         let header = inspector.header(run)?;
-        let source = inspector.source(header.program).ok();
-        let program = source.and_then(|source| inspector.program(header.program, &source).ok());
+        let program = inspector.program_of(header.program);
         let name = last_name(path);
         let scope = program.as_deref().and_then(|program| {
             let scopes = program.scopes.iter().filter(|scope| is_loop(&scope.kind));
@@ -253,7 +252,7 @@ fn unknown_loop(
 }
 
 /// Returns the name of the loop at the end of a path.
-fn last_name(path: &str) -> &str {
+pub(super) fn last_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 

@@ -270,7 +270,7 @@ impl StripBuilder {
         if let Some(cell) = cell.and_then(|cell| self.cells.get_mut(cell)) {
             cell.add(one);
         }
-        if matches!(one.status, Status::Failed | Status::TimedOut) {
+        if one.status.is_failure() {
             match self.failed.len() < MAX_FAILED {
                 true => self.failed.push(one.iteration),
                 false => self.failed_more = true,
