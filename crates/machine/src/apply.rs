@@ -4,7 +4,7 @@
 //! The machine never makes such a change. If a store returns one, the store has altered what it received.
 
 use super::bug::{Bug, MachineResult};
-use super::change::{Change, VariableChange};
+use super::change::{Change, FrameRef, VariableChange};
 use super::record::{ActionRecord, Output, Records};
 use super::state::{
     BranchOutcome, BranchState, Cursor, CursorId, ForkState, Frame, FrameKind, LoopState, RunState,
@@ -145,24 +145,19 @@ pub(super) fn apply(run: &mut RunState, change: &Change) -> MachineResult {
             gone.ok_or_else(|| missing("timer", id.0))?;
         }
         Change::IterationBegan {
-            cursor: id,
-            depth,
+            frame,
             action_range,
             at,
         } => {
-            let owner = run.record_owner(*id);
+            let owner = run.record_owner(frame.cursor);
             let last = take_range(&mut cursor(run, owner)?.records, *action_range);
-            let state = loop_frame(run, *id, *depth)?;
+            let state = loop_frame(run, *frame)?;
             state.last = last;
             state.iteration_started_at = Some(*at);
             state.next_due_at = None;
         }
-        Change::IterationEnded {
-            cursor,
-            depth,
-            status,
-        } => {
-            let state = loop_frame(run, *cursor, *depth)?;
+        Change::IterationEnded { frame, status } => {
+            let state = loop_frame(run, *frame)?;
             state.iteration += 1;
             state.iteration_started_at = None;
             state.last_status = Some(*status);
@@ -170,95 +165,83 @@ pub(super) fn apply(run: &mut RunState, change: &Change) -> MachineResult {
             state.last = Records::new();
         }
         Change::IterationCancelled {
-            cursor: id,
-            depth,
+            frame,
             action_range,
         } => {
-            let state = loop_frame(run, *id, *depth)?;
+            let state = loop_frame(run, *frame)?;
             let mut last = std::mem::take(&mut state.last);
             state.iteration_started_at = None;
-            let owner = run.record_owner(*id);
+            let owner = run.record_owner(frame.cursor);
             let records = &mut cursor(run, owner)?.records;
             take_range(records, *action_range);
             records.append(&mut last);
         }
         Change::IterationStored {
-            cursor,
-            depth,
+            frame,
             name,
             value,
             append,
-        } => keep_value(loop_frame(run, *cursor, *depth)?, name, value, *append)?,
-        Change::ConditionSeen {
-            cursor,
-            depth,
-            value,
-        } => loop_frame(run, *cursor, *depth)?.last_condition = Some(*value),
-        Change::LoopDelayed {
-            cursor,
-            depth,
-            due_at,
-        } => loop_frame(run, *cursor, *depth)?.next_due_at = Some(*due_at),
+        } => keep_value(loop_frame(run, *frame)?, name, value, *append)?,
+        Change::ConditionSeen { frame, value } => {
+            loop_frame(run, *frame)?.last_condition = Some(*value)
+        }
+        Change::LoopDelayed { frame, due_at } => {
+            loop_frame(run, *frame)?.next_due_at = Some(*due_at)
+        }
         Change::PageSeen {
-            cursor,
-            depth,
+            frame,
             iteration,
             page,
         } => {
-            let pages = &mut loop_frame(run, *cursor, *depth)?.pages;
+            let pages = &mut loop_frame(run, *frame)?.pages;
             pages.insert(*page, *iteration);
         }
-        Change::LoopEnded { cursor, depth, end } => {
-            loop_frame(run, *cursor, *depth)?.ended = Some(*end);
+        Change::LoopEnded { frame, end } => {
+            loop_frame(run, *frame)?.ended = Some(*end);
         }
         Change::BudgetGranted {
-            cursor,
-            depth,
+            frame,
             max_iterations,
             deadline,
         } => {
-            let state = loop_frame(run, *cursor, *depth)?;
+            let state = loop_frame(run, *frame)?;
             state.max_iterations = *max_iterations;
             state.deadline = deadline.map(|(at, _)| at).or(state.deadline);
             state.deadline_timer = deadline.map(|(_, timer)| timer).or(state.deadline_timer);
         }
         Change::AttemptFailed {
-            cursor,
-            depth,
+            frame,
             fault,
             at,
             due_at,
         } => {
-            let state = try_frame(run, *cursor, *depth)?;
+            let state = try_frame(run, *frame)?;
             state.last_fault = Some(Box::new((fault.clone(), *at)));
             state.next_due_at = Some(*due_at);
         }
-        Change::AttemptBegan { cursor, depth } => {
-            let state = try_frame(run, *cursor, *depth)?;
+        Change::AttemptBegan { frame } => {
+            let state = try_frame(run, *frame)?;
             state.attempt += 1;
             state.next_due_at = None;
         }
         Change::BranchStarted {
-            cursor,
-            depth,
+            frame,
             index,
             branch,
         } => {
-            let fork = fork_frame(run, *cursor, *depth)?;
+            let fork = fork_frame(run, *frame)?;
             *branch_frame(fork, *index)? = BranchState::Running(*branch);
             fork.started = fork.started.max(index.saturating_add(1));
             fork.running = fork.running.saturating_add(1);
         }
         Change::BranchEnded {
-            cursor,
-            depth,
+            frame,
             index,
             outcome,
-        } => branch_ended(run, *cursor, *depth, *index, outcome.clone())?,
-        Change::ForkClosed { cursor, depth } => fork_frame(run, *cursor, *depth)?.closed = true,
+        } => branch_ended(run, *frame, *index, outcome.clone())?,
+        Change::ForkClosed { frame } => fork_frame(run, *frame)?.closed = true,
         Change::ForEachRecorded {
-            cursor: id,
-            depth,
+            frame,
             owner,
             action,
             body,
@@ -267,7 +250,7 @@ pub(super) fn apply(run: &mut RunState, change: &Change) -> MachineResult {
             output,
             at,
         } => {
-            let branches = std::mem::take(&mut fork_frame(run, *id, *depth)?.branches);
+            let branches = std::mem::take(&mut fork_frame(run, *frame)?.branches);
             let ended = branches.into_iter().filter_map(|branch| match branch {
                 BranchState::Ended(outcome) => Some((outcome.status, outcome.records)),
                 BranchState::Pending | BranchState::Running(_) => None,
@@ -283,7 +266,7 @@ pub(super) fn apply(run: &mut RunState, change: &Change) -> MachineResult {
                     },
                 },
                 error: error.clone().map(Box::new),
-                started_at: frame(run, *id, *depth)?.entered_at,
+                started_at: frame_of(run, *frame)?.entered_at,
                 ended_at: *at,
                 attempts: 1,
             };
@@ -392,29 +375,29 @@ fn drop_cursor(run: &mut RunState, id: CursorId) -> MachineResult<Box<Cursor>> {
     gone.ok_or_else(|| missing("cursor", id.0))
 }
 
-fn frame(run: &mut RunState, id: CursorId, depth: u32) -> MachineResult<&mut Frame> {
-    let found = cursor(run, id)?.frames.get_mut(depth as usize);
-    found.ok_or_else(|| missing("frame", depth.into()))
+fn frame_of(run: &mut RunState, at: FrameRef) -> MachineResult<&mut Frame> {
+    let found = cursor(run, at.cursor)?.frames.get_mut(at.depth as usize);
+    found.ok_or_else(|| missing("frame", at.depth.into()))
 }
 
-fn loop_frame(run: &mut RunState, id: CursorId, depth: u32) -> MachineResult<&mut LoopState> {
-    match &mut frame(run, id, depth)?.kind {
+fn loop_frame(run: &mut RunState, at: FrameRef) -> MachineResult<&mut LoopState> {
+    match &mut frame_of(run, at)?.kind {
         FrameKind::Loop(state) => Ok(state),
-        _ => Err(missing("loop", depth.into())),
+        _ => Err(missing("loop", at.depth.into())),
     }
 }
 
-fn try_frame(run: &mut RunState, id: CursorId, depth: u32) -> MachineResult<&mut TryState> {
-    match &mut frame(run, id, depth)?.kind {
+fn try_frame(run: &mut RunState, at: FrameRef) -> MachineResult<&mut TryState> {
+    match &mut frame_of(run, at)?.kind {
         FrameKind::Try(state) => Ok(state),
-        _ => Err(missing("try", depth.into())),
+        _ => Err(missing("try", at.depth.into())),
     }
 }
 
-fn fork_frame(run: &mut RunState, id: CursorId, depth: u32) -> MachineResult<&mut ForkState> {
-    match &mut frame(run, id, depth)?.kind {
+fn fork_frame(run: &mut RunState, at: FrameRef) -> MachineResult<&mut ForkState> {
+    match &mut frame_of(run, at)?.kind {
         FrameKind::Fork(state) => Ok(state),
-        _ => Err(missing("fork", depth.into())),
+        _ => Err(missing("fork", at.depth.into())),
     }
 }
 
@@ -467,20 +450,19 @@ fn take_range(records: &mut Records, action_range: (u32, u32)) -> Records {
 
 fn branch_ended(
     run: &mut RunState,
-    id: CursorId,
-    depth: u32,
+    at: FrameRef,
     index: u32,
     mut outcome: BranchOutcome,
 ) -> MachineResult {
-    if let BranchState::Running(branch) = *branch_frame(fork_frame(run, id, depth)?, index)? {
+    if let BranchState::Running(branch) = *branch_frame(fork_frame(run, at)?, index)? {
         let gone = drop_cursor(run, branch)?;
         if gone.owns_records {
             outcome.records = gone.records;
         }
-        let fork = fork_frame(run, id, depth)?;
+        let fork = fork_frame(run, at)?;
         fork.running = fork.running.saturating_sub(1);
     }
-    *branch_frame(fork_frame(run, id, depth)?, index)? = BranchState::Ended(outcome);
+    *branch_frame(fork_frame(run, at)?, index)? = BranchState::Ended(outcome);
     Ok(())
 }
 

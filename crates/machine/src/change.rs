@@ -1,5 +1,6 @@
 //! Every change of a run, as data: a commit stores changes and recovery folds them.
 
+use super::reader::to_u32;
 use super::record::{LoopEnd, Output};
 use super::state::{
     BranchOutcome, Cursor, CursorId, EffectId, Frame, Outcome, PauseReason, PendingEffect,
@@ -10,6 +11,23 @@ use bincode::{Decode, Encode};
 use windlass_expression::Value;
 use windlass_model::model::{Fault, Name, Status};
 use windlass_value::time::Timestamp;
+
+/// A frame of a cursor. A change of a fork names the frame of the fork's cursor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
+pub struct FrameRef {
+    pub cursor: CursorId,
+    /// The index of the frame in the stack of the cursor.
+    pub depth: u32,
+}
+
+impl FrameRef {
+    pub(super) fn new(cursor: CursorId, depth: usize) -> Self {
+        Self {
+            cursor,
+            depth: to_u32(depth),
+        }
+    }
+}
 
 /// One change of a run.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
@@ -34,9 +52,7 @@ pub enum Change {
     /// The iteration of the loop at this depth of this cursor was cancelled.
     /// The iteration does not count, and the records are again those of the iteration before.
     IterationCancelled {
-        cursor: CursorId,
-        /// The index of the frame in the stack of the cursor.
-        depth: u32,
+        frame: FrameRef,
         /// The range of action ids in the body of the loop: the first, and the end (exclusive).
         action_range: (u32, u32),
     },
@@ -93,25 +109,19 @@ pub enum Change {
     /// The loop at this depth of this cursor began an iteration. The current records of the loop's body become the
     /// records of the iteration before.
     IterationBegan {
-        cursor: CursorId,
-        /// The index of the frame in the stack of the cursor.
-        depth: u32,
+        frame: FrameRef,
         /// The range of action ids in the body of the loop: the first, and the end (exclusive).
         action_range: (u32, u32),
         at: Timestamp,
     },
     /// The loop at this depth of this cursor ended an iteration.
     IterationEnded {
-        cursor: CursorId,
-        /// The index of the frame in the stack of the cursor.
-        depth: u32,
+        frame: FrameRef,
         status: Status,
     },
     /// A value of an ended iteration is stored with the loop at this depth.
     IterationStored {
-        cursor: CursorId,
-        /// The index of the frame in the stack of the cursor.
-        depth: u32,
+        frame: FrameRef,
         name: Name,
         value: Value,
         /// Whether the value is appended to an array with this name. Then the change contains only the new element.
@@ -119,32 +129,24 @@ pub enum Change {
     },
     /// A loop checked its condition.
     ConditionSeen {
-        cursor: CursorId,
-        /// The index of the frame in the stack of the cursor.
-        depth: u32,
+        frame: FrameRef,
         /// Result of the authored condition.
         value: bool,
     },
     /// The loop at this depth delays its next iteration.
     LoopDelayed {
-        cursor: CursorId,
-        /// The index of the frame in the stack of the cursor.
-        depth: u32,
+        frame: FrameRef,
         /// When the next iteration begins.
         due_at: Timestamp,
     },
     /// A loop ended. The next change pops its frame.
     LoopEnded {
-        cursor: CursorId,
-        /// The index of the frame in the stack of the cursor.
-        depth: u32,
+        frame: FrameRef,
         end: LoopEnd,
     },
     /// The run had paused at a limit of a loop. This loop was granted more iterations and time.
     BudgetGranted {
-        cursor: CursorId,
-        /// The index of the frame in the stack of the cursor.
-        depth: u32,
+        frame: FrameRef,
         /// The new maximum number of iterations.
         max_iterations: u64,
         /// The new deadline and its timer, if the loop has one.
@@ -152,9 +154,7 @@ pub enum Change {
     },
     /// An attempt of the try at this depth failed and another follows.
     AttemptFailed {
-        cursor: CursorId,
-        /// The index of the frame in the stack of the cursor.
-        depth: u32,
+        frame: FrameRef,
         fault: Fault,
         /// When the attempt failed.
         at: Timestamp,
@@ -163,16 +163,11 @@ pub enum Change {
     },
     /// The next attempt of the try at this depth began.
     AttemptBegan {
-        cursor: CursorId,
-        /// The index of the frame in the stack of the cursor.
-        depth: u32,
+        frame: FrameRef,
     },
     /// A branch of the fork at this depth started.
     BranchStarted {
-        /// The fork's cursor.
-        cursor: CursorId,
-        /// The index of the frame in the stack of the cursor.
-        depth: u32,
+        frame: FrameRef,
         /// The index of the branch.
         index: u32,
         branch: CursorId,
@@ -180,27 +175,18 @@ pub enum Change {
     /// A branch of the fork at this depth ended.
     /// The branch's cursor is removed. If the cursor owned records, they become part of the outcome.
     BranchEnded {
-        /// The fork's cursor.
-        cursor: CursorId,
-        /// The index of the frame in the stack of the cursor.
-        depth: u32,
+        frame: FrameRef,
         /// The index of the branch.
         index: u32,
         outcome: BranchOutcome,
     },
     /// The fork at this depth starts no further branches.
     ForkClosed {
-        /// The fork's cursor.
-        cursor: CursorId,
-        /// The index of the frame in the stack of the cursor.
-        depth: u32,
+        frame: FrameRef,
     },
     /// A foreach ended. The records of its iterations become its output.
     ForEachRecorded {
-        /// The fork's cursor.
-        cursor: CursorId,
-        /// The index of the frame in the stack of the cursor.
-        depth: u32,
+        frame: FrameRef,
         /// The cursor that owns the record of the action.
         owner: CursorId,
         action: ActionId,
@@ -236,9 +222,7 @@ pub enum Change {
     Restored(Box<RunState>),
     /// The loop at this depth reached a page for the first time.
     PageSeen {
-        cursor: CursorId,
-        /// The index of the frame in the stack of the cursor.
-        depth: u32,
+        frame: FrameRef,
         /// The iteration that reads the page, from 0.
         iteration: u64,
         /// Hash of the page's token.

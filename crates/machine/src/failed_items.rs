@@ -37,13 +37,14 @@ pub(super) fn failed_foreaches(
                 drop_removed(&mut found, *owner, *action_range)
             }
             Change::IterationBegan {
-                cursor,
+                frame,
                 action_range,
                 ..
             } => {
-                drop_removed(&mut found, state.record_owner(*cursor), *action_range);
+                drop_removed(&mut found, state.record_owner(frame.cursor), *action_range);
             }
-            Change::ForEachRecorded { cursor, action, .. } => {
+            Change::ForEachRecorded { frame, action, .. } => {
+                let cursor = &frame.cursor;
                 let name = program.action(*action).map(|action| &*action.name);
                 let path = View::of(program, &state, *cursor, &Budget::default())
                     .path_of(name.unwrap_or_default());

@@ -2,9 +2,9 @@
 //! after failures, or to the end of its branch. At the root cursor, a fault ends the run.
 
 use super::bug::{Bug, MachineResult};
-use super::change::VariableChange;
+use super::change::{FrameRef, VariableChange};
 use super::failure::{error_value, failure_value};
-use super::reader::{describe_attempt, to_u32};
+use super::reader::describe_attempt;
 use super::record::{LoopEnd, Output};
 use super::retry::{self, FaultOrigin};
 use super::state::{CursorId, DeadlineState, FrameKind, RunError, TimerPurpose, TryState, Wait};
@@ -165,8 +165,8 @@ impl<'a> FaultHandler<'_, 'a> {
         let name = read.display_name(scope.action, &scope.name);
         let timer = self.timers().arm(cursor, due_at, TimerPurpose::Retry)?;
         let fault = fault.without_output();
-        let (depth, message) = (to_u32(depth), fault.message.clone());
-        self.record_attempt(cursor, depth, fault, now, due_at)?;
+        let (frame, message) = (FrameRef::new(cursor, depth), fault.message.clone());
+        self.record_attempt(frame, fault, now, due_at)?;
         self.report_retry(name, attempt, due_at, message);
         self.movement().wait(cursor, Wait::Timer(timer))
     }
@@ -180,7 +180,7 @@ impl<'a> FaultHandler<'_, 'a> {
         let failed = read.state(body)?.action;
         let failed = failed.filter(|action| records.contains_key(action));
         let owner = read.run.record_owner(cursor);
-        self.count_attempt(cursor, to_u32(depth))?;
+        self.count_attempt(FrameRef::new(cursor, depth))?;
         // The records of the actions inside the failed action are removed later, when the cursor enters its scope.
         if let Some(ActionId(failed)) = failed {
             self.remove_records(owner, (failed, failed + 1))?;

@@ -7,6 +7,7 @@
 //! other nodes are skipped. The fork itself fails after all running branches have ended.
 
 use super::bug::{Bug, MachineResult, StepResult};
+use super::change::FrameRef;
 use super::failure::error_value;
 use super::reader::{Reader, to_u32};
 use super::record::{LoopEnd, Output};
@@ -143,8 +144,9 @@ impl<'a> ForkHandler<'_, 'a> {
                 on_error: OnError::Stop,
                 ..
             } => {
-                let depth = to_u32(self.read().top_frame(parent)?.0);
-                self.branches().stop_starting(parent, depth)?;
+                let (depth, _) = self.read().top_frame(parent)?;
+                self.branches()
+                    .stop_starting(FrameRef::new(parent, depth))?;
             }
             _ => {}
         }

@@ -71,7 +71,7 @@ mod waits;
 
 pub use advance::{advance, advance_into};
 pub use bug::Bug;
-pub use change::{Change, VariableChange};
+pub use change::{Change, FrameRef, VariableChange};
 pub use env::{environment, innermost_iteration};
 #[doc(hidden)]
 pub use event::sealed;

@@ -121,26 +121,23 @@ pub fn variables_at(
     let mut found = None;
     for change in changes {
         match change {
-            Change::IterationEnded { cursor, depth, .. }
-            | Change::IterationCancelled { cursor, depth, .. } => {
-                let frame = state.frame(*cursor, *depth as usize)?;
+            Change::IterationEnded { frame: at, .. }
+            | Change::IterationCancelled { frame: at, .. } => {
+                let frame = state.frame(at.cursor, at.depth as usize)?;
                 if let FrameKind::Loop(here) = &frame.kind
                     && (here.iteration, here.path.as_str()) == (iteration, path)
                 {
-                    found = Some(state.variables_of(*cursor).clone());
+                    found = Some(state.variables_of(at.cursor).clone());
                 }
             }
             Change::BranchEnded {
-                cursor,
-                depth,
-                index,
-                ..
+                frame: at, index, ..
             } if u64::from(*index) == iteration => {
-                let frame = state.frame(*cursor, *depth as usize)?;
+                let frame = state.frame(at.cursor, at.depth as usize)?;
                 if let FrameKind::Fork(fork) = &frame.kind
                     && let Some(scope) = program.scope(frame.scope)
                     && let Some(BranchState::Running(branch)) = fork.branches.get(*index as usize)
-                    && View::of(program, &state, *cursor, &Budget::default()).path_of(&scope.name)
+                    && View::of(program, &state, at.cursor, &Budget::default()).path_of(&scope.name)
                         == path
                 {
                     found = Some(state.variables_of(*branch).clone());

@@ -1,6 +1,7 @@
 //! Reads a run from the position of a cursor. Changes nothing.
 
 use super::bug::{Bug, MachineResult};
+use super::change::FrameRef;
 use super::record::LoopEnd;
 use super::state::{CursorId, ForkState, Frame, FrameKind, LoopState, RunState};
 use crate::program::{
@@ -37,6 +38,10 @@ pub(super) struct LoopRef<'a> {
 impl LoopRef<'_> {
     pub fn frame(&self) -> usize {
         self.depth as usize
+    }
+
+    pub fn frame_ref(&self) -> FrameRef {
+        FrameRef::new(self.cursor, self.frame())
     }
 
     /// Returns the range of action ids in the loop's body: the first, and the end (exclusive).

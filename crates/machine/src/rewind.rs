@@ -5,10 +5,9 @@
 //! that point every cursor is between two operations.
 
 use super::bug::Bug;
-use super::change::Change;
+use super::change::{Change, FrameRef};
 use super::env::View;
 use super::failed_items::{ends_with, failed, failed_foreaches};
-use super::reader::to_u32;
 use super::state::{
     BranchState, CursorId, ForkState, FrameKind, ItemState, PauseReason, RunState, Wait,
 };
@@ -129,7 +128,7 @@ pub fn visited(
         };
         state.apply(change)?;
         let iteration = match change {
-            Change::IterationBegan { cursor, .. } => Some(*cursor),
+            Change::IterationBegan { frame, .. } => Some(frame.cursor),
             Change::BranchStarted { branch, .. } if is_item(program, &state, *branch) => {
                 Some(*branch)
             }
@@ -209,7 +208,7 @@ impl PointSearch<'_> {
             );
             let iteration = match change {
                 // The cursor moves to the body with the next change.
-                Change::IterationBegan { cursor, .. } => Some((*cursor, 1)),
+                Change::IterationBegan { frame, .. } => Some((frame.cursor, 1)),
                 Change::BranchStarted { branch, .. } if is_item(self.program, &state, *branch) => {
                     Some((*branch, siblings(changes.get(index + 1..))))
                 }
@@ -379,8 +378,7 @@ fn begin_failed_items(
         let cursor = new_cursor(Some(parent), *branch, body, FrameKind::Branch(item), now);
         run.apply(&Change::CursorSpawned(id, cursor))?;
         run.apply(&Change::BranchStarted {
-            cursor: parent,
-            depth: to_u32(depth),
+            frame: FrameRef::new(parent, depth),
             index,
             branch: id,
         })?;

@@ -2,10 +2,10 @@
 
 use super::BranchHandler;
 use crate::bug::MachineResult;
-use crate::change::Change;
+use crate::change::{Change, FrameRef};
 use crate::event::IterationRow;
 use crate::program::{Program, Scope, ScopeId, ScopeKind, StateId};
-use crate::reader::{Reader, to_u32};
+use crate::reader::Reader;
 use crate::record::{Output, Records};
 use crate::state::{
     BranchOutcome, BranchState, Cursor, CursorId, ForkState, Frame, FrameKind, IsolatedState,
@@ -61,8 +61,7 @@ impl BranchHandler<'_, '_> {
         };
         self.0.emit(Change::CursorSpawned(id, cursor))?;
         self.0.emit(Change::BranchStarted {
-            cursor: parent,
-            depth: to_u32(depth),
+            frame: FrameRef::new(parent, depth),
             index,
             branch: id,
         })
@@ -75,7 +74,7 @@ impl BranchHandler<'_, '_> {
         status: Status,
         error: Option<RunError>,
     ) -> MachineResult {
-        let depth = to_u32(self.read().top_frame(fork)?.0);
+        let frame = FrameRef::new(fork, self.read().top_frame(fork)?.0);
         let branch = self.read().fork(fork)?.branches.get(index as usize);
         if let Some(BranchState::Running(branch)) = branch {
             let branch = *branch;
@@ -88,8 +87,7 @@ impl BranchHandler<'_, '_> {
             records: Records::new(),
         };
         self.0.emit(Change::BranchEnded {
-            cursor: fork,
-            depth,
+            frame,
             index,
             outcome,
         })
@@ -150,8 +148,7 @@ impl BranchHandler<'_, '_> {
                     error => error,
                 };
                 self.0.emit(Change::ForEachRecorded {
-                    cursor,
-                    depth: to_u32(depth),
+                    frame: FrameRef::new(cursor, depth),
                     owner: self.0.run.record_owner(cursor),
                     action,
                     body: scope.children.clone(),

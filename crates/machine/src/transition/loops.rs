@@ -34,13 +34,10 @@ impl<'a> IterationHandler<'_, 'a> {
             let seen = self.read().loop_state(this)?.last_condition;
             self.report_iteration(this, seen)?;
         }
-        let LoopRef { cursor, depth, .. } = this;
-        let (action_range, at) = (this.action_range(), self.0.now);
         self.0.emit(Change::IterationBegan {
-            cursor,
-            depth,
-            action_range,
-            at,
+            frame: this.frame_ref(),
+            action_range: this.action_range(),
+            at: self.0.now,
         })
     }
 
@@ -68,30 +65,23 @@ impl<'a> IterationHandler<'_, 'a> {
         if !before {
             self.report_iteration(this, None)?;
         }
-        let LoopRef { cursor, depth, .. } = this;
+        let frame = this.frame_ref();
         let change = match status {
             Status::TimedOut | Status::Cancelled => Change::IterationCancelled {
-                cursor,
-                depth,
+                frame,
                 action_range: this.action_range(),
             },
-            Status::Succeeded | Status::Failed | Status::Skipped => Change::IterationEnded {
-                cursor,
-                depth,
-                status,
-            },
+            Status::Succeeded | Status::Failed | Status::Skipped => {
+                Change::IterationEnded { frame, status }
+            }
         };
         self.0.emit(change)
     }
 
     /// Stores the result of a check in the state of the loop, without an event.
     pub fn note_condition(&mut self, this: LoopRef<'a>, value: bool) -> MachineResult {
-        let LoopRef { cursor, depth, .. } = this;
-        self.0.emit(Change::ConditionSeen {
-            cursor,
-            depth,
-            value,
-        })
+        let frame = this.frame_ref();
+        self.0.emit(Change::ConditionSeen { frame, value })
     }
 
     pub fn record_condition(&mut self, this: LoopRef<'a>, value: bool) -> MachineResult {
@@ -124,8 +114,8 @@ impl<'a> IterationHandler<'_, 'a> {
         output: Option<Output>,
         error: Option<Fault>,
     ) -> MachineResult {
-        let LoopRef { cursor, depth, .. } = this;
-        self.0.emit(Change::LoopEnded { cursor, depth, end })?;
+        let frame = this.frame_ref();
+        self.0.emit(Change::LoopEnded { frame, end })?;
         let read = self.read();
         let state = read.loop_state(this)?;
         let output = output.unwrap_or_else(|| own_output(this, state, end, status));
@@ -140,7 +130,7 @@ impl<'a> IterationHandler<'_, 'a> {
         self.0.out.loops.push(row);
         self.0.report(what);
         let (action, mut records) = (this.scope.action, self.records());
-        records.record(cursor, action, status, output, error, started_at)
+        records.record(this.cursor, action, status, output, error, started_at)
     }
 
     /// Ends a loop because a fault leaves it.

@@ -9,9 +9,9 @@ mod movement;
 mod records;
 
 use super::bug::MachineResult;
-use super::change::Change;
+use super::change::{Change, FrameRef};
 use super::event::{Effect, HistoryEvent, HistoryKind, Transition};
-use super::reader::{LoopRef, Reader, to_u32};
+use super::reader::{LoopRef, Reader};
 use super::record::LoopEnd;
 use super::retry::FaultOrigin;
 use super::state::{Cursor, CursorId, EffectId, FrameKind, RunError, RunState, TimerId, Wait};
@@ -86,13 +86,13 @@ handlers! {
     IterationHandler {
         makes {
             record_page(this: LoopRef<'_>, iteration: u64, page: u128)
-                = PageSeen { cursor: this.cursor, depth: this.depth, iteration, page };
+                = PageSeen { frame: this.frame_ref(), iteration, page };
             delay(this: LoopRef<'_>, due_at: Timestamp)
-                = LoopDelayed { cursor: this.cursor, depth: this.depth, due_at };
+                = LoopDelayed { frame: this.frame_ref(), due_at };
             grant(this: LoopRef<'_>, max_iterations: u64, deadline: Option<(Timestamp, TimerId)>)
-                = BudgetGranted { cursor: this.cursor, depth: this.depth, max_iterations, deadline };
+                = BudgetGranted { frame: this.frame_ref(), max_iterations, deadline };
             collect(this: LoopRef<'_>, name: Name, value: Value, append: bool)
-                = IterationStored { cursor: this.cursor, depth: this.depth, name, value, append };
+                = IterationStored { frame: this.frame_ref(), name, value, append };
         }
         reports {
             report_start(node_name: Name, path: String, max_iterations: u64)
@@ -103,7 +103,7 @@ handlers! {
     }
     /// Branches of forks: their cursors, their ends, and the records of forks.
     BranchHandler {
-        makes { stop_starting(cursor: CursorId, depth: u32) = ForkClosed { cursor, depth }; }
+        makes { stop_starting(frame: FrameRef) = ForkClosed { frame }; }
         reports {
             report_limit(node_name: Name, path: String, limit: LoopEnd) = LoopLimit { node_name, path, limit };
         }
@@ -138,9 +138,9 @@ handlers! {
     /// How a fault unwinds.
     FaultHandler {
         makes {
-            record_attempt(cursor: CursorId, depth: u32, fault: Fault, at: Timestamp, due_at: Timestamp)
-                = AttemptFailed { cursor, depth, fault, at, due_at };
-            count_attempt(cursor: CursorId, depth: u32) = AttemptBegan { cursor, depth };
+            record_attempt(frame: FrameRef, fault: Fault, at: Timestamp, due_at: Timestamp)
+                = AttemptFailed { frame, fault, at, due_at };
+            count_attempt(frame: FrameRef) = AttemptBegan { frame };
             remove_records(owner: CursorId, actions: (u32, u32)) = RecordsRemoved(owner, actions);
         }
         reports {
@@ -225,7 +225,7 @@ pub(super) struct TransitionBuilder<'a> {
     /// Ready cursors that must not continue before the next transition.
     deferred: BTreeSet<CursorId>,
     /// The loops that changed: cursor and depth.
-    changed_loops: BTreeSet<(CursorId, u32)>,
+    changed_loops: BTreeSet<FrameRef>,
     random: RefCell<Option<StdRng>>,
     steps: u32,
     budget: &'a Budget,
@@ -293,9 +293,9 @@ impl<'a> TransitionBuilder<'a> {
             self.effect(Effect::Continue);
         }
         self.out.loops.reserve_exact(self.changed_loops.len());
-        for (cursor, depth) in &self.changed_loops {
-            let cursor = self.run.cursors.get(cursor);
-            let frame = cursor.and_then(|cursor| cursor.frames.get(*depth as usize));
+        for at in &self.changed_loops {
+            let cursor = self.run.cursors.get(&at.cursor);
+            let frame = cursor.and_then(|cursor| cursor.frames.get(at.depth as usize));
             if let Some(FrameKind::Loop(state)) = frame.map(|frame| &frame.kind) {
                 self.out.loops.push(state.row());
             }
@@ -347,19 +347,19 @@ impl<'a> TransitionBuilder<'a> {
     }
 }
 
-/// Returns the cursor and depth of the loop that a change concerns; `None` for other changes.
-fn changed_loop(run: &RunState, change: &Change) -> Option<(CursorId, u32)> {
+/// Returns the frame of the loop that a change concerns; `None` for other changes.
+fn changed_loop(run: &RunState, change: &Change) -> Option<FrameRef> {
     match change {
-        Change::IterationBegan { cursor, depth, .. }
-        | Change::IterationEnded { cursor, depth, .. }
-        | Change::IterationCancelled { cursor, depth, .. }
-        | Change::ConditionSeen { cursor, depth, .. }
-        | Change::PageSeen { cursor, depth, .. }
-        | Change::LoopDelayed { cursor, depth, .. }
-        | Change::BudgetGranted { cursor, depth, .. } => Some((*cursor, *depth)),
+        Change::IterationBegan { frame, .. }
+        | Change::IterationEnded { frame, .. }
+        | Change::IterationCancelled { frame, .. }
+        | Change::ConditionSeen { frame, .. }
+        | Change::PageSeen { frame, .. }
+        | Change::LoopDelayed { frame, .. }
+        | Change::BudgetGranted { frame, .. } => Some(*frame),
         Change::Entered(cursor, frame) if matches!(frame.kind, FrameKind::Loop(_)) => {
             let frames = run.cursors.get(cursor)?.frames.len();
-            Some((*cursor, to_u32(frames.checked_sub(1)?)))
+            Some(FrameRef::new(*cursor, frames.checked_sub(1)?))
         }
         _ => None,
     }
