@@ -4,7 +4,7 @@ use super::access::remote;
 use super::args::{AuditArgs, Global};
 use super::exit::{Exit, Failure};
 use super::format;
-use super::output::{self, Format, Screen};
+use super::output::{self, Screen};
 use windlass_engine::{Actor, AuditFilter, AuditLog, EngineError, audit};
 
 /// Prints the audit log, newest first.
@@ -24,24 +24,18 @@ pub async fn run(global: &Global, screen: Screen, args: &AuditArgs) -> Result<Ex
         }
         None => audit(&global.state, &filter)?,
     };
-    match args.output.output {
-        Format::Table if report.entries.is_empty() => output::print("no entries")?,
-        Format::Table => {
-            let head = ["AT", "NAME", "FROM", "ACTION", "TARGET", "RESULT"];
-            let rows = report.entries.iter().map(|entry| {
-                vec![
-                    format::date(entry.at),
-                    entry.actor.name.clone(),
-                    entry.actor.from.clone(),
-                    entry.action.clone(),
-                    entry.target.clone().unwrap_or_default(),
-                    entry.result.clone(),
-                ]
-            });
-            output::print(output::table(&head, rows))?;
-        }
-        format => output::list(format, &report.entries)?,
-    }
+    let (format, entries) = (args.output.output, &report.entries);
+    let head = ["AT", "NAME", "FROM", "ACTION", "TARGET", "RESULT"];
+    output::rows(format, entries, "no entries", &head, |entry| {
+        vec![
+            format::date(entry.at),
+            entry.actor.name.clone(),
+            entry.actor.from.clone(),
+            entry.action.clone(),
+            entry.target.clone().unwrap_or_default(),
+            entry.result.clone(),
+        ]
+    })?;
     if report.more > 0 {
         screen.say(format!("and {} more: --limit all", report.more));
     }

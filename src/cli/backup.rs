@@ -94,22 +94,17 @@ pub async fn migrate(global: &Global, args: &MigrateArgs) -> Result<Exit, Failur
         )));
     }
     let done = migrated(&global.state, args.to)?;
-    match args.output.output {
-        Format::Table => {
-            let dir = global.state.display();
-            let text = match &done.old {
-                Some(old) => format!(
-                    "{} now keeps the store in {dir}; compared {}; the old store is {old}",
-                    done.store,
-                    output::counted(done.records, "record"),
-                ),
-                None => format!("the store in {dir} already uses {}", done.store),
-            };
-            output::print(text)?;
+    output::show(args.output.output, &done, || {
+        let dir = global.state.display();
+        match &done.old {
+            Some(old) => format!(
+                "{} now keeps the store in {dir}; compared {}; the old store is {old}",
+                done.store,
+                output::counted(done.records, "record"),
+            ),
+            None => format!("the store in {dir} already uses {}", done.store),
         }
-        format => output::document(format, &done)?,
-    }
-    Ok(Exit::Succeeded)
+    })
 }
 
 fn check_no_server(global: &Global, what: &str) -> Result<(), Failure> {
@@ -122,16 +117,12 @@ fn check_no_server(global: &Global, what: &str) -> Result<(), Failure> {
 }
 
 fn print_result(format: Format, copied: &BackedUp, done: &str) -> Result<Exit, Failure> {
-    match format {
-        Format::Table => {
-            let runs = output::counted(copied.runs, "run");
-            let mut text = format!("{runs} {done} {}, and read again there", copied.dir);
-            if let Some(old) = &copied.old {
-                text.push_str(&format!("; the old store is {old}"));
-            }
-            output::print(text)?;
+    output::show(format, copied, || {
+        let runs = output::counted(copied.runs, "run");
+        let mut text = format!("{runs} {done} {}, and read again there", copied.dir);
+        if let Some(old) = &copied.old {
+            text.push_str(&format!("; the old store is {old}"));
         }
-        format => output::document(format, copied)?,
-    }
-    Ok(Exit::Succeeded)
+        text
+    })
 }

@@ -307,9 +307,8 @@ async fn awaited(global: &Global, run: &str, name: Option<&str>) -> Result<Await
 }
 
 fn print(run: &str, status: RunStatus, output: &Output) -> Result<Exit, Failure> {
-    match output.output {
-        Format::Table => output::print(format!("{run}  {}", status.as_str()))?,
-        format => output::document(format, &json!({ "run": run, "status": status }))?,
-    }
-    Ok(Exit::Succeeded)
+    let report = json!({ "run": run, "status": status });
+    output::show(output.output, &report, || {
+        format!("{run}  {}", status.as_str())
+    })
 }

@@ -3,7 +3,7 @@
 use super::access::{is_owned, remote};
 use super::args::{DoctorArgs, Global, STATE};
 use super::exit::{Exit, Failure};
-use super::output::{self, Format, Screen, counted};
+use super::output::{self, Screen, counted};
 use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::statvfs::statvfs;
 use serde::Serialize;
@@ -145,12 +145,7 @@ async fn of_server(remote: &Client) -> Result<Check, Failure> {
 
 fn print_report(report: &Report, screen: Screen, args: &DoctorArgs) -> Result<Exit, Failure> {
     let worst = report.checks.iter().map(|check| check.health).max();
-    match args.output.output {
-        Format::Table => {
-            output::print(text(report, screen))?;
-        }
-        format => output::document(format, report)?,
-    }
+    output::show(args.output.output, report, || text(report, screen))?;
     // A repair that lost data counts as failed even if all runs were recovered, because their last reports or steps
     // may be missing.
     let whole = report.repair.as_ref().is_none_or(|repair| {

@@ -3,7 +3,7 @@
 //! has closed the pipe, this does not count as a failure.
 
 use super::args::LogFormat;
-use super::exit::Failure;
+use super::exit::{Exit, Failure};
 use super::log;
 use super::yaml;
 use clap::ValueEnum;
@@ -200,6 +200,35 @@ pub fn document(format: Format, value: &impl Serialize) -> Result<(), Failure> {
 /// Prints a list as one document. For `jsonl`, prints one document for each item.
 pub fn list<T: Serialize>(format: Format, items: &[T]) -> Result<(), Failure> {
     print(list_text(format, items))
+}
+
+/// Prints `text` for `table`, and otherwise a document.
+pub fn show<T: Into<TerminalText>>(
+    format: Format,
+    value: &impl Serialize,
+    text: impl FnOnce() -> T,
+) -> Result<Exit, Failure> {
+    match format {
+        Format::Table => print(text())?,
+        format => document(format, value)?,
+    }
+    Ok(Exit::Succeeded)
+}
+
+/// Prints items as the rows of a table, or as [`list`] does. Prints `none` instead of a table without rows.
+pub fn rows<T: Serialize>(
+    format: Format,
+    items: &[T],
+    none: &str,
+    head: &[&str],
+    cells: impl Fn(&T) -> Vec<String>,
+) -> Result<Exit, Failure> {
+    match format {
+        Format::Table if items.is_empty() => print(none)?,
+        Format::Table => print(table(head, items.iter().map(cells)))?,
+        format => list(format, items)?,
+    }
+    Ok(Exit::Succeeded)
 }
 
 /// Returns the text that [`document`] prints.

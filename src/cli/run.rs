@@ -5,7 +5,7 @@ use super::args::{EventArgs, Global, HandlerArgs, Output, RunArgs};
 use super::exit::{Exit, Failure};
 use super::follow::{View, follow, say_awaited};
 use super::inputs;
-use super::output::{self, Format, Screen};
+use super::output::{self, Screen};
 use super::policy::GuestArgs;
 use super::session::{NewRun, Session, Setup, Source};
 use super::signals::Signals;
@@ -196,11 +196,7 @@ pub(super) async fn follow_or_leave(
     let id = new.id;
     if how.detach {
         session.start(new).await?;
-        match how.output.output {
-            Format::Table => output::print(id)?,
-            format => output::document(format, &json!({ "run": id }))?,
-        }
-        return Ok(Exit::Succeeded);
+        return output::show(how.output.output, &json!({ "run": id }), || id);
     }
     if screen.live || screen.verbose > 0 {
         let elsewhere = global.server.as_ref().or(global.engine.as_ref());

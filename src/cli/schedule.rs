@@ -48,14 +48,10 @@ async fn pause(global: &Global, args: &PauseScheduleArgs, pause: bool) -> Result
         },
     );
     let report = changed.await?;
-    match args.output.output {
-        Format::Table => {
-            let how = if pause { "paused" } else { "resumed" };
-            output::print(format!("{name}  {how}"))?;
-        }
-        format => output::document(format, &report)?,
-    }
-    Ok(Exit::Succeeded)
+    output::show(args.output.output, &report, || {
+        let how = if pause { "paused" } else { "resumed" };
+        format!("{name}  {how}")
+    })
 }
 
 /// Starts runs for the times in a range that have no run yet.
@@ -69,19 +65,17 @@ async fn backfill(global: &Global, screen: Screen, args: &BackfillArgs) -> Resul
     );
     let times = times.await?;
     if args.dry_run {
-        match args.owner.output.output {
-            Format::Table if times.is_empty() => output::print("no times")?,
-            Format::Table => {
-                let rows = times.iter().map(|time| {
-                    let status = time.status.map_or("", |status| status.as_str());
-                    let at = format::date(time.time);
-                    vec![at, time.run.clone(), status.to_owned()]
-                });
-                output::print(output::table(&["TIME", "RUN", "STATUS"], rows))?;
-            }
-            format => output::list(format, &times)?,
-        }
-        return Ok(Exit::Succeeded);
+        let head = ["TIME", "RUN", "STATUS"];
+        return output::rows(
+            args.owner.output.output,
+            &times,
+            "no times",
+            &head,
+            |time| {
+                let status = time.status.map_or("", |status| status.as_str());
+                vec![format::date(time.time), time.run.clone(), status.to_owned()]
+            },
+        );
     }
     let (there, missing): (Vec<_>, Vec<_>) =
         times.into_iter().partition(|time| time.status.is_some());
@@ -170,35 +164,27 @@ async fn list(global: &Global, args: &Output) -> Result<Exit, Failure> {
             all.push(Scheduled { name, schedule });
         }
     }
-    match args.output {
-        Format::Table if all.is_empty() => output::print("no schedules")?,
-        Format::Table => {
-            let head = [
-                "NAME", "SCHEDULE", "TIMEZONE", "NEXT", "OVERLAP", "MISSED", "LAST", "NOTICE",
-            ];
-            let now = now();
-            let rows = all.iter().map(|one| {
-                let schedule = one.schedule.clone();
-                let next = schedule.next.first();
-                let next = next.map(|at| time_text(*at, now)).unwrap_or_default();
-                let notice = notice(&schedule);
-                let or_empty = Option::unwrap_or_default;
-                vec![
-                    one.name.clone(),
-                    or_empty(schedule.schedule),
-                    or_empty(schedule.timezone),
-                    next,
-                    or_empty(schedule.overlap),
-                    or_empty(schedule.missed),
-                    or_empty(schedule.last),
-                    notice,
-                ]
-            });
-            output::print(output::table(&head, rows))?;
-        }
-        format => output::list(format, &all)?,
-    }
-    Ok(Exit::Succeeded)
+    let head = [
+        "NAME", "SCHEDULE", "TIMEZONE", "NEXT", "OVERLAP", "MISSED", "LAST", "NOTICE",
+    ];
+    let now = now();
+    output::rows(args.output, &all, "no schedules", &head, |one| {
+        let schedule = one.schedule.clone();
+        let next = schedule.next.first();
+        let next = next.map(|at| time_text(*at, now)).unwrap_or_default();
+        let notice = notice(&schedule);
+        let or_empty = Option::unwrap_or_default;
+        vec![
+            one.name.clone(),
+            or_empty(schedule.schedule),
+            or_empty(schedule.timezone),
+            next,
+            or_empty(schedule.overlap),
+            or_empty(schedule.missed),
+            or_empty(schedule.last),
+            notice,
+        ]
+    })
 }
 
 /// Returns what a user should know about a schedule: why it starts nothing, whether it is paused, and which times have

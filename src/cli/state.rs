@@ -8,7 +8,7 @@ use super::args::{
 };
 use super::audit::audited;
 use super::exit::{Exit, Failure};
-use super::output::{self, Format, Screen, short};
+use super::output::{self, Screen, short};
 use super::workflow::stored_workflow;
 use super::{format, inputs};
 use windlass_engine::report::StateReport;
@@ -42,35 +42,23 @@ async fn list(global: &Global, args: &StateListArgs) -> Result<Exit, Failure> {
         |store| store.state_values(workflow),
     );
     let all = all.await?;
-    match args.output.output {
-        Format::Table if all.is_empty() => output::print("no state")?,
-        Format::Table => {
-            let head = ["WORKFLOW", "NAME", "VALUE", "VERSION", "WRITTEN", "BY"];
-            let rows = all.iter().map(|one| {
-                let guest = if one.guest { " (guest)" } else { "" };
-                vec![
-                    format!("{}{guest}", one.workflow),
-                    one.name.clone(),
-                    short(&one.value, SHOWN),
-                    one.version.to_string(),
-                    format::date(one.written_at),
-                    one.run.clone().unwrap_or_default(),
-                ]
-            });
-            output::print(output::table(&head, rows))?;
-        }
-        format => output::list(format, &all)?,
-    }
-    Ok(Exit::Succeeded)
+    let head = ["WORKFLOW", "NAME", "VALUE", "VERSION", "WRITTEN", "BY"];
+    output::rows(args.output.output, &all, "no state", &head, |one| {
+        let guest = if one.guest { " (guest)" } else { "" };
+        vec![
+            format!("{}{guest}", one.workflow),
+            one.name.clone(),
+            short(&one.value, SHOWN),
+            one.version.to_string(),
+            format::date(one.written_at),
+            one.run.clone().unwrap_or_default(),
+        ]
+    })
 }
 
 async fn get(global: &Global, args: &StateGetArgs) -> Result<Exit, Failure> {
     let report = stored(global, &args.which).await?;
-    match args.output.output {
-        Format::Table => output::print(report.value.to_text())?,
-        format => output::document(format, &report)?,
-    }
-    Ok(Exit::Succeeded)
+    output::show(args.output.output, &report, || report.value.to_text())
 }
 
 async fn stored(global: &Global, which: &StateName) -> Result<StateReport, Failure> {
@@ -155,11 +143,9 @@ async fn set(global: &Global, screen: Screen, args: &StateSetArgs) -> Result<Exi
     if let Some(why) = &report.unread {
         screen.warn(why);
     }
-    match args.output.output {
-        Format::Table => output::print(format!("{workflow}  {name}  version {}", report.version))?,
-        format => output::document(format, &report)?,
-    }
-    Ok(Exit::Succeeded)
+    output::show(args.output.output, &report, || {
+        format!("{workflow}  {name}  version {}", report.version)
+    })
 }
 
 async fn delete(global: &Global, args: &StateDeleteArgs) -> Result<Exit, Failure> {

@@ -62,14 +62,10 @@ async fn put(global: &Global, screen: Screen, args: &PutArgs) -> Result<Exit, Fa
         screen.warn(&place);
     });
     say_name_of_runs(screen, &report);
-    match args.output.output {
-        Format::Table => {
-            let how = if replaced { "updated" } else { "stored" };
-            output::print(format!("{name}  {}  {how}", short(&report.program)))?;
-        }
-        format => output::document(format, &report)?,
-    }
-    Ok(Exit::Succeeded)
+    output::show(args.output.output, &report, || {
+        let how = if replaced { "updated" } else { "stored" };
+        format!("{name}  {}  {how}", short(&report.program))
+    })
 }
 
 /// Prints which name the runs of a saved workflow have, if it is not the saved name.
@@ -170,23 +166,15 @@ pub(super) async fn stored_workflows(global: &Global) -> Result<Vec<WorkflowSumm
 
 async fn list(global: &Global, args: &Output) -> Result<Exit, Failure> {
     let all = stored_workflows(global).await?;
-    match args.output {
-        Format::Table if all.is_empty() => output::print("no workflows")?,
-        Format::Table => {
-            let rows = all.iter().map(|one| {
-                let stored = format::date(one.stored_at);
-                vec![
-                    one.name.clone(),
-                    one.dialect.clone(),
-                    one.file.clone(),
-                    stored,
-                ]
-            });
-            output::print(output::table(&["NAME", "FORMAT", "FILE", "STORED"], rows))?;
-        }
-        format => output::list(format, &all)?,
-    }
-    Ok(Exit::Succeeded)
+    let head = ["NAME", "FORMAT", "FILE", "STORED"];
+    output::rows(args.output, &all, "no workflows", &head, |one| {
+        vec![
+            one.name.clone(),
+            one.dialect.clone(),
+            one.file.clone(),
+            format::date(one.stored_at),
+        ]
+    })
 }
 
 async fn report(

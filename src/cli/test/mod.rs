@@ -81,10 +81,7 @@ async fn once(
         ..SimulationSpec::default()
     };
     let report = simulate(&workflow, &given).await?;
-    match args.output.output {
-        Format::Table => output::print(text(&report))?,
-        format => output::document(format, &report)?,
-    }
+    output::show(args.output.output, &report, || text(&report))?;
     let is_success = report.stopped.is_none() && matches!(&*report.status, "Succeeded" | "Stopped");
     Ok(match is_success {
         true => Exit::Succeeded,
