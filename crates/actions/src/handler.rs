@@ -7,7 +7,7 @@ use super::http::{Client, Reply};
 use super::inputs::Inputs;
 use super::json;
 use super::mask::MASK;
-use super::process::{ProcessError, ProcessOutput, Processes, Spec};
+use super::process::{ProcessOutput, Processes, Spec};
 use super::shell::files;
 use super::stub::Stubs;
 use super::{Attempt, Executor};
@@ -189,20 +189,16 @@ impl Handlers {
 
     /// Runs a command. An exit code other than 0 is a fault.
     pub(super) async fn run(&self, name: &str, spec: Spec) -> Result<ProcessOutput, Fault> {
-        let finished = self.processes.run(spec).await.map_err(|error| {
-            let message = format!("the handler `{name}`: {error}");
-            match error {
-                ProcessError::TooLarge { .. } => Fault::new(fault_kind::TOO_LARGE, message),
-                ProcessError::Unusable { .. } => Fault::new(fault_kind::INPUT, message),
-                ProcessError::Start { .. } | ProcessError::Broken(_) => failed(message),
-            }
+        let finished = self.processes.run(spec).await;
+        let finished = finished.map_err(|error| {
+            error.fault(&format!("the handler `{name}`: "), fault_kind::HANDLER)
         })?;
         if finished.code == 0 {
             let stderr = if is_quiet() { MASK } else { &finished.stderr };
             tracing::debug!(handler = name, stderr, "handler done");
             return Ok(finished);
         }
-        Err(exit(name, &finished))
+        Err(finished.fault(&format!("the handler `{name}`"), fault_kind::HANDLER))
     }
 }
 
@@ -319,16 +315,6 @@ pub(super) fn as_transient(fault: Fault) -> Fault {
         return fault;
     }
     fault.transient()
-}
-
-fn failed(message: String) -> Fault {
-    Fault::new(fault_kind::HANDLER, message).transient()
-}
-
-fn exit(name: &str, finished: &ProcessOutput) -> Fault {
-    failed(format!("the handler `{name}` {}", finished.describe()))
-        .code(finished.code)
-        .output(finished.output())
 }
 
 /// Reports a failed call of a handler's URL as a fault of the handler. The HTTP status remains the code of the fault.

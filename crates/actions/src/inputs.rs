@@ -102,6 +102,15 @@ pub(super) fn scalar(key: &str, value: &Value) -> Result<Option<String>, Fault> 
     }
 }
 
+/// Returns the words of a command. `wanted` is what a message calls a list of words.
+pub(super) fn words(key: &str, wanted: &str, value: &Value) -> Result<Vec<String>, Fault> {
+    let words = value.as_array();
+    let words = words.ok_or_else(|| mismatch(key, wanted, value))?.iter();
+    words
+        .map(|word| Ok(scalar(key, word)?.unwrap_or_default()))
+        .collect()
+}
+
 pub(super) fn mismatch(key: &str, wanted: &str, value: &Value) -> Fault {
     match value {
         // The number has the right type but is out of range, so the message shows it.

@@ -20,7 +20,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, Command};
 use windlass_expression::Value;
-use windlass_model::model::Request;
+use windlass_model::model::{Fault, Request, fault_kind};
 use windlass_value::first_chars;
 
 const MAX_STDOUT: usize = 16 << 20;
@@ -100,6 +100,14 @@ impl ProcessOutput {
         with_error_lines(how, &self.stderr)
     }
 
+    /// Returns the fault of a command that failed. `what` is the beginning of its message.
+    pub(super) fn fault(&self, what: &str, kind: &str) -> Fault {
+        Fault::new(kind, format!("{what} {}", self.describe()))
+            .code(self.code)
+            .output(self.output())
+            .transient()
+    }
+
     /// Returns `{exitCode, stdout, stderr}`.
     pub(super) fn output(&self) -> Value {
         Value::from_pairs([
@@ -158,6 +166,19 @@ pub(super) enum ProcessError {
     /// Waiting for the end of the process failed.
     #[error("lost sight of the process: {0}")]
     Broken(#[source] io::Error),
+}
+
+impl ProcessError {
+    /// Returns the fault. `what` is the beginning of its message. It has the kind `kind` if the command could not be run
+    /// to its end.
+    pub(super) fn fault(self, what: &str, kind: &str) -> Fault {
+        let message = format!("{what}{self}");
+        match self {
+            Self::TooLarge { .. } => Fault::new(fault_kind::TOO_LARGE, message),
+            Self::Unusable { .. } => Fault::new(fault_kind::INPUT, message),
+            Self::Start { .. } | Self::Broken(_) => Fault::new(kind, message).transient(),
+        }
+    }
 }
 
 /// Runs commands, and ensures that no process of them outlives the engine.

@@ -2,9 +2,9 @@
 //! arguments. No data is rendered into the text for `sh`.
 
 use super::execution_context::resolved;
-use super::inputs::{Inputs, invalid, is_accepted, mismatch, scalar};
+use super::inputs::{Inputs, invalid, is_accepted, words};
 use super::json;
-use super::process::{ProcessError, ProcessOutput, Processes, Spec, with_error_lines};
+use super::process::{ProcessOutput, Processes, Spec, with_error_lines};
 use super::{Attempt, Executor};
 use std::sync::Arc;
 use windlass_expression::{Object, Value};
@@ -21,15 +21,16 @@ impl Shell {
     }
 
     async fn run(&self, request: &Request) -> Result<Value, Fault> {
-        let finished = self.processes.run(spec(request)?).await.map_err(fault)?;
+        let finished = self.processes.run(spec(request)?).await;
+        let finished = finished.map_err(|error| error.fault("", fault_kind::SHELL))?;
         if finished.code == 0 || is_accepted(&request.inputs, finished.code.into()) {
             return output(&finished);
         }
-        let message = format!("the command {}", finished.describe());
-        Err(Fault::new(fault_kind::SHELL, message)
-            .code(finished.code)
-            .output(output(&finished).unwrap_or_else(|_| finished.output()))
-            .transient())
+        let fault = finished.fault("the command", fault_kind::SHELL);
+        Err(match output(&finished) {
+            Ok(output) => fault.output(output),
+            Err(_) => fault,
+        })
     }
 }
 
@@ -39,22 +40,11 @@ impl Executor for Shell {
     }
 }
 
-fn fault(error: ProcessError) -> Fault {
-    let message = error.to_string();
-    match error {
-        ProcessError::Unusable { .. } => invalid(message),
-        ProcessError::TooLarge { .. } => Fault::new(fault_kind::TOO_LARGE, message),
-        ProcessError::Start { .. } | ProcessError::Broken(_) => {
-            Fault::new(fault_kind::SHELL, message).transient()
-        }
-    }
-}
-
 fn spec(request: &Request) -> Result<Spec, Fault> {
     let inputs = Inputs::of(request)?;
     let argv = match (inputs.text("run")?, inputs.get("command")) {
         (Some(text), None) => vec!["sh".to_owned(), "-c".to_owned(), text.to_owned()],
-        (None, Some(command)) => argv(command)?,
+        (None, Some(command)) => words("command", "an array", command)?,
         (None, None) => return Err(invalid("`run` or `command` is missing")),
         (Some(_), Some(_)) => return Err(invalid("`run` and `command` exclude each other")),
     };
@@ -80,16 +70,6 @@ pub(super) fn files(inputs: Inputs<'_>) -> Result<Vec<(String, String)>, Fault> 
     let written =
         members.map(|(name, value)| (name.to_owned(), text_of(value).unwrap_or_default()));
     Ok(written.collect())
-}
-
-fn argv(command: &Value) -> Result<Vec<String>, Fault> {
-    let words = command
-        .as_array()
-        .ok_or_else(|| mismatch("command", "an array", command))?;
-    words
-        .iter()
-        .map(|word| Ok(scalar("command", word)?.unwrap_or_default()))
-        .collect()
 }
 
 /// Returns text as it is, `None` for null, and JSON for other values.

@@ -2,7 +2,7 @@
 //! `shell_providers`, or is one that The Edge Agent has (docs/reference/actions.md). The prompt replaces `{prompt}` in
 //! the arguments. If no argument has `{prompt}`, the prompt is written to standard input.
 
-use crate::inputs::{Inputs, invalid, mismatch, scalar};
+use crate::inputs::{Inputs, invalid, mismatch, scalar, words};
 use windlass_expression::{Object, Value};
 use windlass_model::model::Fault;
 
@@ -10,6 +10,9 @@ use windlass_model::model::Fault;
 const MAX_ARGUMENT: usize = 100_000;
 const PROMPT: &str = "{prompt}";
 const FILE: &str = "{input_file}";
+
+/// What messages call a list of words.
+const LIST: &str = "a list of words";
 
 /// The providers that The Edge Agent has, with their commands.
 const KNOWN: [(&str, &[&str]); 6] = [
@@ -60,7 +63,7 @@ impl Command {
             named: None,
         };
         match command {
-            Value::Array(_) => Ok(plain(words("command", command)?)),
+            Value::Array(_) => Ok(plain(words("command", LIST, command)?)),
             Value::Object(_) => {
                 let inner = Inputs::from_value("shell_provider", command)?;
                 Self::configured(None, inner)
@@ -72,7 +75,7 @@ impl Command {
                     return Self::configured(Some(text), config);
                 }
                 if let Some(arguments) = from.get("args") {
-                    let arguments = words("args", arguments)?;
+                    let arguments = words("args", LIST, arguments)?;
                     return Ok(plain([vec![text.to_string()], arguments].concat()));
                 }
                 let known = KNOWN.iter().find(|(name, _)| *name == text.as_str());
@@ -84,7 +87,7 @@ impl Command {
                     None => plain(vec!["sh".into(), "-c".into(), text.to_string()]),
                 })
             }
-            other => Err(mismatch("command", "a list of words", other)),
+            other => Err(mismatch("command", LIST, other)),
         }
     }
 
@@ -95,7 +98,7 @@ impl Command {
             (Some(command), _) | (None, Some(command)) => expanded(command),
             (None, None) => return Err(invalid("`command` is missing")),
         };
-        let arguments = from.get("args").map(|args| words("args", args));
+        let arguments = from.get("args").map(|args| words("args", LIST, args));
         let arguments = arguments.transpose()?.unwrap_or_default();
         let arguments: Vec<String> = arguments.iter().map(|word| expanded(word)).collect();
         match from.text("stdin_mode")? {
@@ -141,16 +144,6 @@ impl Command {
         let words = words.map(|word| word.replace(FILE, "/dev/stdin")).collect();
         (words, Some(prompt.as_bytes().to_vec()))
     }
-}
-
-fn words(key: &str, value: &Value) -> Result<Vec<String>, Fault> {
-    let items = value
-        .as_array()
-        .ok_or_else(|| mismatch(key, "a list of words", value))?;
-    let words = items
-        .iter()
-        .map(|word| Ok(scalar(key, word)?.unwrap_or_default()));
-    words.collect()
 }
 
 /// Replaces `${NAME}` with the value of the environment variable. An unset variable is empty text.

@@ -8,7 +8,7 @@ mod settings;
 
 use super::http::Client;
 use super::mask::Mask;
-use super::process::{ProcessError, Processes, Spec};
+use super::process::{Processes, Spec};
 use super::secrets::is_hidden_key;
 use super::{Attempt, Executor};
 use command::Command;
@@ -104,22 +104,11 @@ impl Ai {
         let env = command.env.iter();
         spec.env
             .extend(env.map(|(name, value)| (name.clone(), Some(value.clone()))));
-        let finished = self.processes.run(spec).await.map_err(|error| {
-            let message = format!("the model's command: {error}");
-            match error {
-                ProcessError::TooLarge { .. } => Fault::new(fault_kind::TOO_LARGE, message),
-                ProcessError::Unusable { .. } => Fault::new(fault_kind::INPUT, message),
-                ProcessError::Start { .. } | ProcessError::Broken(_) => {
-                    Fault::new(fault_kind::SHELL, message).transient()
-                }
-            }
-        })?;
+        let finished = self.processes.run(spec).await;
+        let finished =
+            finished.map_err(|error| error.fault("the model's command: ", fault_kind::SHELL))?;
         if finished.code != 0 {
-            let message = format!("the model's command {}", finished.describe());
-            return Err(Fault::new(fault_kind::SHELL, message)
-                .code(finished.code)
-                .output(finished.output())
-                .transient());
+            return Err(finished.fault("the model's command", fault_kind::SHELL));
         }
         let given = finished.stdout.trim();
         let mut answer = Object::new();
