@@ -220,10 +220,11 @@ impl Registry {
                 origin,
                 ..self.context.clone()
             },
-            secrets: self
-                .secrets
-                .of_guest(origin == Origin::Guest)
-                .with_full_env(has_full_env),
+            secrets: Secrets {
+                of_guest: origin == Origin::Guest,
+                has_full_env,
+                ..self.secrets.clone()
+            },
             ..self.clone()
         }
     }
@@ -259,7 +260,7 @@ impl Registry {
     /// Sets the engine's state directory. No action may write to the store in this directory.
     pub fn set_state(&mut self, state: &Path) {
         self.context.state = Some(Arc::from(state));
-        self.secrets.set_callbacks(Callbacks::of(state));
+        self.secrets.callbacks = Callbacks::of(state);
     }
 
     /// Returns true if this registry has stubs: answers from a file that replace calls.
@@ -283,7 +284,7 @@ impl Registry {
     /// Returns the callbacks: the addresses at which requests can send signals to a run.
     #[must_use]
     pub fn callbacks(&self) -> &Callbacks {
-        self.secrets.callbacks()
+        &self.secrets.callbacks
     }
 
     /// Sets where values that workflows share between runs are stored. By default, no action can use them.
@@ -318,17 +319,17 @@ impl Registry {
     /// Sets where secrets are read from. By default, they are read from the credentials that systemd passes and from
     /// the environment.
     pub fn set_secrets(&mut self, sources: SecretSources) {
-        self.secrets.set_sources(sources);
+        self.secrets.sources = sources;
     }
 
     /// Sets which secrets guests' workflows may name; a `*` matches any text. By default, none.
     pub fn allow_guest_secrets(&mut self, patterns: Vec<String>) {
-        self.secrets.allow_guest_secrets(patterns);
+        self.secrets.for_guests = Arc::new(patterns);
     }
 
     /// Adds variables of the environment that expressions may read; a `*` matches any text.
     pub fn allow_env(&mut self, patterns: &[String]) {
-        self.secrets.allow_env(patterns);
+        Arc::make_mut(&mut self.secrets.readable).extend_from_slice(patterns);
     }
 
     /// Returns true if the program may read this variable of the environment.
@@ -346,13 +347,13 @@ impl Registry {
     /// Returns where secrets are read from.
     #[must_use]
     pub fn secret_sources(&self) -> &SecretSources {
-        self.secrets.sources()
+        &self.secrets.sources
     }
 
     /// Returns this registry for a program. `uses` has, for each action, the names of the secrets that it uses.
     #[must_use]
     pub fn with_secrets(mut self, uses: BTreeMap<Name, Vec<Name>>) -> Self {
-        self.secrets = self.secrets.used_by(uses);
+        self.secrets.uses = Arc::new(uses);
         self
     }
 

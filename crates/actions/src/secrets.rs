@@ -213,58 +213,21 @@ fn read(path: &Path) -> Result<Option<String>, String> {
 /// The secrets of one program, and which action names which secret.
 #[derive(Clone, Debug, Default)]
 pub struct Secrets {
-    sources: SecretSources,
-    uses: Arc<BTreeMap<Name, Vec<Name>>>,
-    for_guests: Arc<Vec<String>>,
-    of_guest: bool,
-    readable: Arc<Vec<String>>,
-    has_full_env: bool,
-    callbacks: Callbacks,
+    pub(super) sources: SecretSources,
+    /// The names of the secrets that each action uses.
+    pub(super) uses: Arc<BTreeMap<Name, Vec<Name>>>,
+    /// The patterns of the secrets that guests (workflows from HTTP or MCP) may name. A `*` matches any text.
+    pub(super) for_guests: Arc<Vec<String>>,
+    /// Whether the program may name only the secrets that guests may name.
+    pub(super) of_guest: bool,
+    /// The patterns of the environment variables that programs may read.
+    pub(super) readable: Arc<Vec<String>>,
+    /// Whether the program may read every environment variable, and not only those of `readable`.
+    pub(super) has_full_env: bool,
+    pub(super) callbacks: Callbacks,
 }
 
 impl Secrets {
-    pub fn set_sources(&mut self, sources: SecretSources) {
-        self.sources = sources;
-    }
-
-    pub fn set_callbacks(&mut self, callbacks: Callbacks) {
-        self.callbacks = callbacks;
-    }
-
-    pub fn callbacks(&self) -> &Callbacks {
-        &self.callbacks
-    }
-
-    /// Sets the patterns of the secrets that guests (workflows from HTTP or MCP) may name. A `*` matches any text.
-    pub fn allow_guest_secrets(&mut self, patterns: Vec<String>) {
-        self.for_guests = Arc::new(patterns);
-    }
-
-    /// Returns the same secrets for a program. With `of_guest`, the program may name only the secrets that guests may
-    /// name.
-    #[must_use]
-    pub fn of_guest(&self, of_guest: bool) -> Self {
-        Self {
-            of_guest,
-            ..self.clone()
-        }
-    }
-
-    /// Returns the same secrets for a program. If `allowed` is true, the program may read every environment variable,
-    /// and not only those of [`Self::allow_env`].
-    #[must_use]
-    pub fn with_full_env(self, allowed: bool) -> Self {
-        Self {
-            has_full_env: allowed,
-            ..self
-        }
-    }
-
-    /// Adds environment variables that programs may read. A `*` in a name matches any text.
-    pub fn allow_env(&mut self, patterns: &[String]) {
-        Arc::make_mut(&mut self.readable).extend_from_slice(patterns);
-    }
-
     /// Returns true if the program may read an environment variable.
     #[must_use]
     pub fn can_read_env(&self, variable: &str) -> bool {
@@ -302,19 +265,6 @@ impl Secrets {
                 let may = !self.of_guest || self.allows_guest_secret(name);
                 (!may).then(|| format!("--allow-secret {name}"))
             }
-        }
-    }
-
-    pub fn sources(&self) -> &SecretSources {
-        &self.sources
-    }
-
-    /// Returns the same sources for a program. `uses` has, for each action, the names of the secrets that it uses.
-    #[must_use]
-    pub fn used_by(&self, uses: BTreeMap<Name, Vec<Name>>) -> Self {
-        Self {
-            uses: Arc::new(uses),
-            ..self.clone()
         }
     }
 
