@@ -161,15 +161,16 @@ pub(super) fn is_hidden_key(key: &str) -> bool {
 /// Returns true if a name matches a pattern, in which a `*` matches any text.
 #[must_use]
 pub fn fits_pattern(pattern: &str, name: &str) -> bool {
-    let mut parts = pattern.split('*');
+    fits_parts(pattern.split('*'), name)
+}
+
+/// Returns true if a text consists of these parts in this order, with any text between two parts.
+pub(super) fn fits_parts<'p>(mut parts: impl Iterator<Item = &'p str>, text: &str) -> bool {
     let first = parts.next().unwrap_or_default();
-    let Some(mut rest) = name.strip_prefix(first) else {
+    let Some(mut rest) = text.strip_prefix(first) else {
         return false;
     };
     let mut parts = parts.peekable();
-    if parts.peek().is_none() {
-        return rest.is_empty();
-    }
     while let Some(part) = parts.next() {
         if parts.peek().is_none() {
             return rest.ends_with(part);
@@ -179,7 +180,7 @@ pub fn fits_pattern(pattern: &str, name: &str) -> bool {
             None => return false,
         }
     }
-    true
+    rest.is_empty()
 }
 
 /// Returns true if only the engine may read this environment variable, and not the processes that actions start.

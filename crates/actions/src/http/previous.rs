@@ -4,6 +4,7 @@
 
 use crate::inputs::{Inputs, mismatch};
 use crate::mask::MASK;
+use crate::secrets::fits_parts;
 use windlass_expression::{Value, shared_key};
 use windlass_model::model::Fault;
 
@@ -44,22 +45,7 @@ pub(super) fn with_member(output: Value, key: &str, member: Option<Value>) -> Va
 /// Returns true if an address is equal to the address in an output. Secrets in the output are masked: a mask is equal
 /// to any text.
 pub(super) fn is_same(known: &str, uri: &str) -> bool {
-    let mut parts = known.split(MASK);
-    let first = parts.next().unwrap_or_default();
-    let Some(mut rest) = uri.strip_prefix(first) else {
-        return false;
-    };
-    let mut parts = parts.peekable();
-    while let Some(part) = parts.next() {
-        if parts.peek().is_none() {
-            return rest.ends_with(part);
-        }
-        match rest.split_once(part) {
-            Some((_, after)) => rest = after,
-            None => return false,
-        }
-    }
-    rest.is_empty()
+    fits_parts(known.split(MASK), uri)
 }
 
 #[cfg(test)]
