@@ -67,9 +67,9 @@ pub struct View {
     needs: String,
     /// Whether the runs are on Temporal.
     on_temporal: bool,
-    screen: Screen,
+    pub screen: Screen,
     /// The format of results.
-    format: Format,
+    pub format: Format,
     /// Whether events are printed.
     events: bool,
     /// Whether the runs are of a one-line command such as `poll`. Then a result that is text is printed as plain

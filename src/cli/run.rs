@@ -1,12 +1,11 @@
 //! `windlass run`: validates, starts and follows a run.
 
 use super::access::remote;
-use super::args::{EventArgs, Global, HandlerArgs, Output, RunArgs};
+use super::args::{Global, RunArgs};
 use super::exit::{Exit, Failure};
 use super::follow::{View, follow, say_awaited};
 use super::inputs;
 use super::output::{self, Screen};
-use super::policy::GuestArgs;
 use super::session::{NewRun, Session, Setup, Source};
 use super::signals::Signals;
 use super::workflow;
@@ -116,16 +115,7 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
     let input = workflow.check_input(input)?;
     warn_of_parameters(screen, &workflow, &input);
     let (id, labels) = inputs::id_and_labels(&args.start, &workflow.program().name)?;
-    let setup = Setup {
-        state: global.state.clone(),
-        store: global.store,
-        server: remote(global)?,
-        engine: global.engine.clone(),
-        create: true,
-        options,
-        guest: GuestArgs::default(),
-        screen,
-    };
+    let setup = Setup::new(global, screen, remote(global)?, options, true);
     if args.start.detach {
         require_server(&setup).await?;
     }
@@ -167,36 +157,22 @@ async fn begin(
     if !warnings.is_empty() {
         screen.say(warnings.render(workflow.bundle(), screen.error_colour));
     }
-    let how = FollowOptions {
-        detach: args.start.detach,
-        handlers: &args.handlers,
-        events: &args.events,
-        output: &args.output,
-    };
-    follow_or_leave(session, global, screen, how, new).await
-}
-
-/// How to follow a run after its start.
-pub(super) struct FollowOptions<'a> {
-    /// Whether the command exits after the start and does not follow the run.
-    pub detach: bool,
-    pub handlers: &'a HandlerArgs,
-    pub events: &'a EventArgs,
-    pub output: &'a Output,
+    let view = View::new(global, screen, &args.handlers, &args.events, &args.output);
+    follow_or_leave(session, global, &view, args.start.detach, new).await
 }
 
 /// Starts a run, and follows it unless `detach` is set.
 pub(super) async fn follow_or_leave(
     session: &mut Session,
     global: &Global,
-    screen: Screen,
-    how: FollowOptions<'_>,
+    view: &View,
+    detach: bool,
     new: &NewRun<'_>,
 ) -> Result<Exit, Failure> {
-    let id = new.id;
-    if how.detach {
+    let (id, screen) = (new.id, view.screen);
+    if detach {
         session.start(new).await?;
-        return output::show(how.output.output, &json!({ "run": id }), || id);
+        return output::show(view.format, &json!({ "run": id }), || id);
     }
     if screen.live || screen.verbose > 0 {
         let elsewhere = global.server.as_ref().or(global.engine.as_ref());
@@ -207,7 +183,6 @@ pub(super) async fn follow_or_leave(
         };
         screen.say(format!("run {id}{place}"));
     }
-    let view = View::new(global, screen, how.handlers, how.events, how.output);
     let mut signals = Signals::new()?;
     if let Err(failure) = session.start(new).await {
         return Err(session
@@ -219,9 +194,9 @@ pub(super) async fn follow_or_leave(
         Source::Stored(_) => true,
     };
     if may_wait {
-        say_awaited(session, &view, id).await;
+        say_awaited(session, view, id).await;
     }
-    follow(session, &[id.to_owned()], &view, &mut signals).await
+    follow(session, &[id.to_owned()], view, &mut signals).await
 }
 
 /// Returns whether the process that executes the run encrypts secure values in its store, or whether that is not known.

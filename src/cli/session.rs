@@ -87,21 +87,37 @@ pub struct Setup {
 }
 
 impl Setup {
+    /// Returns the setup of a command with no permissions for guests. `server` is used instead of a store.
+    pub fn new(
+        global: &Global,
+        screen: Screen,
+        server: Option<Client>,
+        options: LoadOptions,
+        create: bool,
+    ) -> Self {
+        Self {
+            state: global.state.clone(),
+            store: global.store,
+            server,
+            engine: global.engine.clone(),
+            create,
+            options,
+            guest: GuestArgs::default(),
+            screen,
+        }
+    }
+
     /// Returns the setup for a command about existing runs.
     pub fn existing(global: &Global, screen: Screen, args: &OwnerArgs) -> Result<Self, Failure> {
         let load = LoadArgs {
             env: args.env.clone(),
             ..LoadArgs::default()
         };
+        let server = remote(global)?;
+        let options = inputs::options(global, &load, &args.handlers)?;
         Ok(Self {
-            state: global.state.clone(),
-            store: global.store,
-            server: remote(global)?,
-            engine: global.engine.clone(),
-            create: false,
-            options: inputs::options(global, &load, &args.handlers)?,
             guest: args.guest.clone(),
-            screen,
+            ..Self::new(global, screen, server, options, false)
         })
     }
 

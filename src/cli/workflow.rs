@@ -8,10 +8,10 @@ use super::args::{
 };
 use super::audit::audited;
 use super::exit::{Exit, Failure};
-use super::follow::quoted;
+use super::follow::{View, quoted};
 use super::list::runs;
 use super::output::{self, Format, Screen, counted};
-use super::run::{FollowOptions, follow_or_leave, require_server};
+use super::run::{follow_or_leave, require_server};
 use super::session::{NewRun, Session, Setup, Source};
 use super::signals::Signals;
 use super::{format, inputs};
@@ -221,12 +221,7 @@ async fn start(global: &Global, screen: Screen, args: &StartArgs) -> Result<Exit
     }
     let mut session = Session::attach(setup).await?;
     session.warn_ignored_flags(&args.owner.handlers, false);
-    let how = FollowOptions {
-        detach: given.detach,
-        handlers: &args.owner.handlers,
-        events: &args.owner.events,
-        output: &args.owner.output,
-    };
+    let view = View::of_owner(global, screen, &args.owner);
     let new = NewRun {
         id: &id,
         source: Source::Stored(name),
@@ -234,7 +229,7 @@ async fn start(global: &Global, screen: Screen, args: &StartArgs) -> Result<Exit
         labels: &labels,
         scheduled_time: given.scheduled_time,
     };
-    let exit = follow_or_leave(&mut session, global, screen, how, &new).await;
+    let exit = follow_or_leave(&mut session, global, &view, given.detach, &new).await;
     session.close(&mut Signals::new()?).await;
     exit
 }

@@ -86,15 +86,11 @@ pub async fn mcp(global: &Global, screen: Screen, args: &McpArgs) -> Result<Exit
         let message = "agents need a server: start `windlass serve --engine …`, and use --server";
         return Err(Failure::Usage(message.to_owned()));
     }
+    let server = remote(global)?;
+    let options = inputs::options(global, &load, &args.handlers)?;
     let setup = Setup {
-        state: global.state.clone(),
-        store: global.store,
-        server: remote(global)?,
-        engine: None,
-        create: true,
-        options: inputs::options(global, &load, &args.handlers)?,
         guest: args.guest.clone(),
-        screen,
+        ..Setup::new(global, screen, server, options, true)
     };
     let mut session = Session::attach(setup.clone()).await?;
     if !session.is_joined() {

@@ -21,7 +21,6 @@ use super::args::{
 use super::exit::{Exit, Failure};
 use super::follow::{View, follow};
 use super::output::{self, Screen};
-use super::policy::GuestArgs;
 use super::session::{NewRun, Session, Setup, Source};
 use super::signals::Signals;
 use super::{history, inputs, status, yaml};
@@ -497,16 +496,7 @@ async fn run_file(
     }
     let own = args.id.as_deref().map(inputs::run_id).transpose()?;
     let folder = options.folder.clone();
-    let setup = Setup {
-        state: global.state.clone(),
-        store: global.store,
-        server,
-        engine: global.engine.clone(),
-        create: true,
-        options,
-        guest: GuestArgs::default(),
-        screen,
-    };
+    let setup = Setup::new(global, screen, server, options, true);
     let mut session = Session::attach(setup).await?;
     session.warn_ignored_flags(&args.handlers, true);
     session.note_environment(&workflow);
