@@ -24,36 +24,7 @@ impl Command {
             Self::Retry(args) => args.run.as_mut(),
             Self::Resume(args) => args.run.as_mut(),
             Self::Dump(args) => args.run.as_mut(),
-            #[cfg(feature = "mcp")]
-            Self::Mcp(_) => None,
-            Self::Run(_)
-            | Self::Poll(_)
-            | Self::Try(_)
-            | Self::Paginate(_)
-            | Self::Operation(_)
-            | Self::Events(_)
-            | Self::Serve(_)
-            | Self::Worker(_)
-            | Self::Ui(_)
-            | Self::List(_)
-            | Self::Doctor(_)
-            | Self::Prune(_)
-            | Self::Backup(_)
-            | Self::Restore(_)
-            | Self::Migrate(_)
-            | Self::Validate(_)
-            | Self::Test(_)
-            | Self::Bench(_)
-            | Self::Lsp(_)
-            | Self::Compile(_)
-            | Self::Eval(_)
-            | Self::Schema(_)
-            | Self::Completions(_)
-            | Self::Workflow(_)
-            | Self::Schedule(_)
-            | Self::State(_)
-            | Self::Audit(_)
-            | Self::Man(_) => None,
+            _ => None,
         }
     }
 }
