@@ -10,7 +10,8 @@ use base64::prelude::BASE64_STANDARD;
 use serde::Serialize;
 use std::fmt::Write as _;
 use windlass_engine::report::{
-    ExportReport, IterationEntry, IterationReport, LoopExport, StripCell, StripReport, export,
+    ExportReport, IterationEntry, IterationReport, LoopExport, StripCell, StripReport, Totals,
+    export,
 };
 use windlass_engine::{Timestamp, Value, now, picture, sha256, visible};
 
@@ -119,16 +120,11 @@ fn of_loop(out: &mut String, one: &LoopExport, now: Timestamp) {
     let _ = writeln!(out, "<h2>{} {}</h2>", text(&summary.kind), text(title));
     let most = summary.max_iterations;
     let most = most.map_or_else(String::new, |most| format!(" of {most}"));
-    let totals = &report.totals;
-    let mut parts = nonzero_counts(&[
-        (totals.succeeded, "succeeded"),
-        (totals.failed, "failed"),
-        (totals.timed_out, "timed out"),
-        (totals.cancelled, "cancelled"),
-        (totals.skipped, "skipped"),
-        (totals.retried, "retried"),
+    let others = [
+        (report.totals.retried, "retried"),
         (report.forgotten, "no longer stored"),
-    ]);
+    ];
+    let mut parts = nonzero_counts(&report.totals, &others);
     parts.insert(0, text(&summary.status));
     let _ = writeln!(
         out,
@@ -156,9 +152,17 @@ fn of_loop(out: &mut String, one: &LoopExport, now: Timestamp) {
     }
 }
 
-/// Returns the counts that are not 0, each with its word.
-fn nonzero_counts(counts: &[(u64, &str)]) -> Vec<String> {
-    let some = counts.iter().filter(|(count, _)| *count > 0);
+/// Returns the counts of statuses and the others that are not 0, each with its word.
+fn nonzero_counts(totals: &Totals, others: &[(u64, &str)]) -> Vec<String> {
+    let statuses = [
+        (totals.succeeded, "succeeded"),
+        (totals.failed, "failed"),
+        (totals.timed_out, "timed out"),
+        (totals.cancelled, "cancelled"),
+        (totals.skipped, "skipped"),
+    ];
+    let all = statuses.iter().chain(others);
+    let some = all.filter(|(count, _)| *count > 0);
     some.map(|(count, word)| format!("{count} {word}"))
         .collect()
 }
@@ -212,14 +216,8 @@ fn cell_class(cell: &StripCell) -> &'static str {
 }
 
 fn cell_text(cell: &StripCell) -> String {
-    let (from, totals) = (cell.from + 1, &cell.totals);
-    let mut parts = nonzero_counts(&[
-        (totals.succeeded, "succeeded"),
-        (totals.failed, "failed"),
-        (totals.timed_out, "timed out"),
-        (totals.cancelled, "cancelled"),
-        (totals.skipped, "skipped"),
-    ]);
+    let from = cell.from + 1;
+    let mut parts = nonzero_counts(&cell.totals, &[]);
     let which = match cell.to == from {
         true => format!("iteration {from}"),
         false => format!("iterations {from} to {}", cell.to),

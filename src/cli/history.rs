@@ -7,7 +7,7 @@ use super::format;
 use super::output::{self, Format, Screen};
 use super::watch::{Shown, show};
 use windlass_engine::report::{HistoryFilter, HistoryReport, history};
-use windlass_engine::{TerminalText, Timestamp, now};
+use windlass_engine::{IterationRow, TerminalText, Timestamp, now};
 
 pub async fn run(global: &Global, screen: Screen, args: &HistoryArgs) -> Result<Exit, Failure> {
     if args.iterations == Amount::Last(0) && !args.events {
@@ -87,6 +87,18 @@ fn lines(report: &HistoryReport) -> TerminalText {
     .collect()
 }
 
+/// Returns the cells of an iteration from its number to its duration.
+fn row_cells(row: &IterationRow, now: Timestamp) -> [String; 5] {
+    let condition = row.condition.map(|value| value.to_string());
+    [
+        row.iteration.saturating_add(1).to_string(),
+        row.status.as_str().to_owned(),
+        condition.unwrap_or_else(|| String::from("-")),
+        format::time(row.ended_at, now),
+        format::duration(row.ended_at.since(row.started_at)),
+    ]
+}
+
 fn table(report: &HistoryReport, now: Timestamp) -> String {
     let head = [
         "LOOP",
@@ -98,16 +110,10 @@ fn table(report: &HistoryReport, now: Timestamp) -> String {
         "RESULT",
     ];
     let rows = report.iterations.iter().map(|row| {
-        vec![
-            row.path.clone(),
-            row.iteration.saturating_add(1).to_string(),
-            row.status.as_str().to_owned(),
-            row.condition
-                .map_or_else(|| String::from("-"), |value| value.to_string()),
-            format::time(row.ended_at, now),
-            format::duration(row.ended_at.since(row.started_at)),
-            output::brief(&row.result, 80),
-        ]
+        let mut cells = vec![row.path.clone()];
+        cells.extend(row_cells(row, now));
+        cells.push(output::brief(&row.result, 80));
+        cells
     });
     let canvas = report.dialect.as_deref() == Some("canvas");
     let mut text = if report.iterations.is_empty() {
@@ -172,14 +178,7 @@ fn one_loop(report: &HistoryReport, now: Timestamp) -> Option<String> {
         .to_vec();
     head.extend(outputs.iter().map(|(node, port)| format!("{node}.{port}")));
     let rows = report.iterations.iter().map(|row| {
-        let mut cells = vec![
-            row.iteration.saturating_add(1).to_string(),
-            row.status.as_str().to_owned(),
-            row.condition
-                .map_or_else(|| String::from("-"), |value| value.to_string()),
-            format::time(row.ended_at, now),
-            format::duration(row.ended_at.since(row.started_at)),
-        ];
+        let mut cells = row_cells(row, now).to_vec();
         cells.extend(outputs.iter().map(|(node, port)| {
             let value = row.result.get(node).and_then(|node| node.get(port));
             value.map_or_else(|| String::from("-"), |value| output::short(value, 40))

@@ -2,10 +2,10 @@
 //! For an id that Windlass made, its beginning is sufficient if no other run has an id with the same beginning. For
 //! an id that a user chose, the whole id is necessary: a command for `backfill-1` must not find `backfill-12`.
 
-use super::access::inspect;
 use super::args::{Command, Global};
 use super::exit::Failure;
-use windlass_engine::report::{ListFilter, list};
+use super::list::runs;
+use windlass_engine::report::ListFilter;
 use windlass_engine::{ErrorCode, made_name};
 
 /// Maximum number of run ids that a message lists if several begin with the given prefix.
@@ -43,13 +43,11 @@ pub async fn expand(global: &Global, short: &str) -> Result<Option<String>, Fail
         prefix: Some(short.to_owned()),
         ..ListFilter::default()
     };
-    let found = inspect(
-        global,
-        async |client| client.list(&filter).await,
-        |store| list(store, &filter),
-    );
-    let found = found.await?;
-    let ids = found.runs.into_iter().map(|row| row.summary.run);
+    let ids = runs(global, &filter)
+        .await?
+        .runs
+        .into_iter()
+        .map(|row| row.summary.run);
     let mut ids: Vec<String> = ids.filter(|id| is_cut(id, short)).collect();
     if ids.len() < 2 {
         return Ok(ids.pop());

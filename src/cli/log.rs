@@ -63,15 +63,16 @@ pub(super) fn begin(screen: Screen, serves: bool, format: LogFormat) {
         // this panics.
         .log_internal_errors(false)
         .with_ansi(false);
+    let writer = move || Writer(format);
     // The result is ignored: this fails only if a log was already set.
     let _ = match format {
-        LogFormat::Text => log.without_time().with_writer(|| Visible).try_init(),
+        LogFormat::Text => log.without_time().with_writer(writer).try_init(),
         LogFormat::Json => log
             .json()
             .flatten_event(true)
             .with_current_span(false)
             .with_span_list(false)
-            .with_writer(|| Escaped)
+            .with_writer(writer)
             .try_init(),
     };
 }
@@ -115,27 +116,17 @@ fn write(text: Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-/// A writer to standard error that removes characters which control a terminal. Each line is one write.
-struct Visible;
+/// A writer to standard error that removes characters which control a terminal, or escapes them in JSON. Each line is
+/// one write.
+struct Writer(LogFormat);
 
-impl Write for Visible {
+impl Write for Writer {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let text = TerminalText::from(String::from_utf8_lossy(line));
-        write(text.as_bytes().to_vec())?;
-        Ok(line.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        io::stderr().flush()
-    }
-}
-
-/// Like [`Visible`], for lines of JSON.
-struct Escaped;
-
-impl Write for Escaped {
-    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        write(escape(&String::from_utf8_lossy(line)).into_bytes())?;
+        let text = String::from_utf8_lossy(line);
+        write(match self.0 {
+            LogFormat::Text => TerminalText::from(text).as_bytes().to_vec(),
+            LogFormat::Json => escape(&text).into_bytes(),
+        })?;
         Ok(line.len())
     }
 

@@ -13,13 +13,14 @@ pub(super) use file::{is_line, literal, with_line_expressions};
 
 use file::{NAMES_OF_COMMAND, NAMES_OF_REQUEST};
 
-use super::access::{inspect, remote};
+use super::access::remote;
 use super::args::{
     DurationArg, EventArgs, Global, LoadArgs, OperationArgs, PaginateArgs, PollArgs, QuickArgs,
     ReadEventsArgs, TryArgs, is_stdout,
 };
 use super::exit::{Exit, Failure};
 use super::follow::{View, follow};
+use super::list::runs;
 use super::output::{self, Screen};
 use super::session::{NewRun, Session, Setup, Source};
 use super::signals::Signals;
@@ -27,7 +28,7 @@ use super::{history, inputs, status, yaml};
 use rows::StdoutRows;
 use std::collections::BTreeMap;
 use std::path::Path;
-use windlass_engine::report::{HistoryFilter, ListFilter, RunRow, StatusReport, list};
+use windlass_engine::report::{HistoryFilter, ListFilter, RunRow, StatusReport};
 use windlass_engine::{
     Bundle, Caps, Diagnostics, Dialect, EngineError, ErrorCode, HistoryKind, LoadError,
     LoadOptions, Value, Workflow, sha256,
@@ -549,12 +550,7 @@ async fn find_or_name_run(
         prefix: Some(prefix.clone()),
         ..ListFilter::default()
     };
-    let found = inspect(
-        global,
-        async |client| client.list(&filter).await,
-        |store| list(store, &filter),
-    );
-    let runs = match found.await {
+    let runs = match runs(global, &filter).await {
         Ok(report) => report.runs,
         Err(Failure::Engine(EngineError::NoStore(_))) => Vec::new(),
         Err(failure) => return Err(failure),
