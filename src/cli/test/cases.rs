@@ -7,8 +7,8 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use windlass_engine::{
-    HandlerTarget, Name, Object, SimulatedStep, SimulatedStepKind, SimulationReport, Stubs,
-    Timestamp, Value, name_of_part, parse_duration,
+    HandlerTarget, Name, Object, SimulatedStep, SimulatedStepKind, SimulationReport,
+    SimulationSpec, Stubs, Timestamp, Value, name_of_part, parse_duration,
 };
 use windlass_machine::program::Program;
 use windlass_value::{did_you_mean, words};
@@ -20,17 +20,10 @@ pub struct Suite {
 
 pub struct Case {
     pub name: String,
-    pub input: Value,
     pub answers: Vec<(String, HandlerTarget)>,
-    pub signals: Vec<(Name, Value)>,
-    pub awaited: Object,
-    pub state: Object,
-    pub last_run: Value,
-    pub at: Option<String>,
-    pub attempt: u32,
+    /// What is simulated. Its time is that of `now`, if the case has a time.
+    pub spec: SimulationSpec,
     pub now: Option<Timestamp>,
-    /// The scheduled time of the run.
-    pub scheduled_time: Option<Timestamp>,
     pub expect: Expect,
 }
 
@@ -132,24 +125,27 @@ fn case(value: &Value, index: usize, file: &str) -> Result<Case, String> {
         .unwrap_or(Value::object(Object::new()));
     Ok(Case {
         name: text("name").unwrap_or_else(|| format!("case {}", index + 1)),
-        input: given
-            .get("input")
-            .cloned()
-            .or(stubs.input)
-            .unwrap_or_default(),
         answers: stubs.handlers,
-        awaited: stubs.signals,
-        signals: signals(given.get("signals"))?,
-        state: given
-            .get("state")
-            .and_then(Value::as_object)
-            .cloned()
-            .unwrap_or_default(),
-        last_run: given.get("last_run").cloned().unwrap_or_default(),
-        at: text("at"),
-        attempt: u32::try_from(attempt).map_err(|_| String::from("`attempt` counts from 1"))?,
+        spec: SimulationSpec {
+            input: given
+                .get("input")
+                .cloned()
+                .or(stubs.input)
+                .unwrap_or_default(),
+            awaited: stubs.signals,
+            signals: signals(given.get("signals"))?,
+            state: given
+                .get("state")
+                .and_then(Value::as_object)
+                .cloned()
+                .unwrap_or_default(),
+            last_run: given.get("last_run").cloned().unwrap_or_default(),
+            at: text("at"),
+            attempt: u32::try_from(attempt).map_err(|_| String::from("`attempt` counts from 1"))?,
+            scheduled_time,
+            ..SimulationSpec::default()
+        },
         now,
-        scheduled_time,
         expect: Expect(map(&expect, "`expect`", &EXPECTED)?.clone()),
     })
 }
@@ -243,49 +239,33 @@ fn reason(report: &SimulationReport) -> Option<String> {
 }
 
 fn one(key: &str, wanted: &Value, report: &SimulationReport) -> Option<String> {
-    let not = |what: &str, is: &Value| {
-        let (is, wanted) = (short(is, 300), short(wanted, 300));
-        Some(format!("{what} is {is}, not {wanted}"))
-    };
-    match key {
+    let (same, is) = match key {
         "status" => {
-            let is = Value::text(&*report.status);
-            let same = wanted
-                .as_str()
-                .is_some_and(|word| word.eq_ignore_ascii_case(&report.status));
-            (!same)
-                .then(|| not("`status`", &is))?
-                .map(|what| what + &because(report))
+            let word = wanted.as_str();
+            let same = word.is_some_and(|word| word.eq_ignore_ascii_case(&report.status));
+            (same, Value::text(&*report.status))
         }
         "output" => {
             let is = report.output.clone().unwrap_or_default();
-            if is == *wanted {
-                None
-            } else {
-                not("`output`", &is)
-            }
+            (is == *wanted, is)
         }
         "error" => {
-            let is = Value::text(reason(report).unwrap_or_default());
+            let is = reason(report).unwrap_or_default();
             let part = wanted.as_str().unwrap_or_default();
-            let has = is.as_str().is_some_and(|text| text.contains(part));
-            if has && !part.is_empty() {
-                None
-            } else {
-                not("`error`", &is)
-            }
+            (!part.is_empty() && is.contains(part), Value::text(is))
         }
         "took" => {
             let time = wanted.as_str().and_then(|text| parse_duration(text).ok());
             let same = time.is_some_and(|time| time.as_millis() == u128::from(report.took_ms));
-            let is = Value::text(format!("{} ms", report.took_ms));
-            if same { None } else { not("`took`", &is) }
+            (same, Value::text(format!("{} ms", report.took_ms)))
         }
-        "calls" => counts(wanted, "called", &|name| calls(report, name).count()),
-        "iterations" => counts(wanted, "iterated", &|name| {
-            let count = report.iterations.get(name).copied().unwrap_or(0);
-            usize::try_from(count).unwrap_or(usize::MAX)
-        }),
+        "calls" => return counts(wanted, "called", &|name| calls(report, name).count()),
+        "iterations" => {
+            return counts(wanted, "iterated", &|name| {
+                let count = report.iterations.get(name).copied().unwrap_or(0);
+                usize::try_from(count).unwrap_or(usize::MAX)
+            });
+        }
         "waits" => {
             let waits = report.steps.iter().filter_map(|step| match step.what {
                 SimulatedStepKind::Wait { ms, .. } => Some(ms),
@@ -299,23 +279,15 @@ fn one(key: &str, wanted: &Value, report: &SimulationReport) -> Option<String> {
             let list = wanted.as_array().into_iter().flatten();
             let same = list.map(millis).eq(waits.iter().copied().map(Some));
             let is = waits.iter().map(|ms| Value::text(format!("{ms}ms")));
-            if same {
-                None
-            } else {
-                not("`waits`", &Value::array(is.collect()))
-            }
+            (same, Value::array(is.collect()))
         }
         "state" => {
             let is = Value::object(report.state.clone());
-            if within(wanted, &is) {
-                None
-            } else {
-                not("`state`", &is)
-            }
+            (within(wanted, &is), is)
         }
         "inputs" => {
             let map = wanted.as_object()?;
-            map.iter().find_map(|(name, wanted)| {
+            return map.iter().find_map(|(name, wanted)| {
                 let last = calls(report, name).last();
                 match last {
                     None => Some(format!("`{name}` was not called")),
@@ -327,22 +299,23 @@ fn one(key: &str, wanted: &Value, report: &SimulationReport) -> Option<String> {
                     )),
                     Some(_) => None,
                 }
-            })
+            });
         }
         _ => {
-            let words: Vec<Value> = report
-                .next
-                .iter()
-                .map(|step| Value::text(word(step)))
-                .collect();
-            let is = Value::array(words);
-            if is == *wanted {
-                None
-            } else {
-                not("`next`", &is)
-            }
+            let words = report.next.iter().map(|step| Value::text(word(step)));
+            let is = Value::array(words.collect());
+            (is == *wanted, is)
         }
+    };
+    if same {
+        return None;
     }
+    let because = match key {
+        "status" => because(report),
+        _ => String::new(),
+    };
+    let (is, wanted) = (short(&is, 300), short(wanted, 300));
+    Some(format!("`{key}` is {is}, not {wanted}{because}"))
 }
 
 /// Returns a word for a step: its place (`poll#1/check`), or for a wait its time (`wait 10s`).

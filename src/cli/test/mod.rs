@@ -236,16 +236,9 @@ async fn play(
         return Ok(unknown);
     }
     let given = SimulationSpec {
-        input: case.input.clone(),
-        signals: case.signals.clone(),
-        awaited: case.awaited.clone(),
-        state: case.state.clone(),
-        last_run: case.last_run.clone(),
-        at: case.at.clone(),
-        attempt: case.attempt,
-        max_steps: None,
         now: case.now.unwrap_or(args.now),
-        scheduled_time: case.scheduled_time.or(args.scheduled_time),
+        scheduled_time: case.spec.scheduled_time.or(args.scheduled_time),
+        ..case.spec.clone()
     };
     let report = match simulate(&workflow, &given).await {
         Ok(report) => report,
