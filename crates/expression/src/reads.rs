@@ -16,21 +16,10 @@ const READERS: [&str; 18] = words! {
 /// A read that fails is omitted.
 pub(super) fn of_wdl(expr: &Expr, env: &dyn Env, found: &mut Vec<(String, Value)>) {
     match &expr.node {
-        Node::Literal(_) => {}
         Node::Template(template) => template.reads(env, found),
         Node::Path(base, _) if is_reader(base) => read(expr, env, found),
-        Node::Path(base, steps) => {
-            of_wdl(base, env, found);
-            steps.iter().for_each(|step| of_wdl(&step.key, env, found));
-        }
         Node::Call(..) if is_reader(expr) => read(expr, env, found),
-        Node::Call(_, arguments) => arguments
-            .iter()
-            .for_each(|argument| of_wdl(argument, env, found)),
-        Node::Refused(refused) => refused
-            .arguments
-            .iter()
-            .for_each(|argument| of_wdl(argument, env, found)),
+        _ => expr.children().for_each(|child| of_wdl(child, env, found)),
     }
 }
 

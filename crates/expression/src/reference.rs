@@ -55,56 +55,33 @@ impl Reference {
 
 /// Adds what a WDL expression reads by names in its text.
 pub(super) fn collect(expr: &Expr, found: &mut Vec<Reference>) {
+    let mut children = expr.children();
     match &expr.node {
-        Node::Literal(_) => {}
         Node::Template(template) => template.collect(found),
         Node::Path(base, steps) => {
             // `inputs().x` reads the same input as `inputs('x')`.
             let name = steps.first().and_then(|step| step.key.literal_text());
-            match (&base.node, name) {
-                (Node::Call(function, arguments), Some(name))
-                    if function.name == "inputs" && arguments.is_empty() =>
-                {
-                    found.push(Reference::Input(name.to_owned()));
-                }
-                _ => collect(base, found),
+            if let (Node::Call(function, arguments), Some(name)) = (&base.node, name)
+                && function.name == "inputs"
+                && arguments.is_empty()
+            {
+                found.push(Reference::Input(name.to_owned()));
+                children.next();
             }
-            steps.iter().for_each(|step| collect(&step.key, found));
         }
-        Node::Call(function, arguments) => {
-            found.extend(named(function.name, arguments));
-            arguments
-                .iter()
-                .for_each(|argument| collect(argument, found));
-        }
-        Node::Refused(refused) => refused
-            .arguments
-            .iter()
-            .for_each(|argument| collect(argument, found)),
+        Node::Call(function, arguments) => found.extend(named(function.name, arguments)),
+        Node::Literal(_) | Node::Refused(_) => {}
     }
+    children.for_each(|child| collect(child, found));
 }
 
 /// Adds the calls whose functions do not accept the arguments.
 pub(super) fn collect_refused<'e>(expr: &'e Expr, found: &mut Vec<(&'e RefusedCall, AstSpan)>) {
-    match &expr.node {
-        Node::Literal(_) | Node::Template(_) => {}
-        Node::Path(base, steps) => {
-            collect_refused(base, found);
-            steps
-                .iter()
-                .for_each(|step| collect_refused(&step.key, found));
-        }
-        Node::Call(_, arguments) => arguments
-            .iter()
-            .for_each(|argument| collect_refused(argument, found)),
-        Node::Refused(refused) => {
-            found.push((refused, expr.place));
-            refused
-                .arguments
-                .iter()
-                .for_each(|argument| collect_refused(argument, found));
-        }
+    if let Node::Refused(refused) = &expr.node {
+        found.push((refused, expr.place));
     }
+    expr.children()
+        .for_each(|child| collect_refused(child, found));
 }
 
 fn named(function: &str, arguments: &[Expr]) -> Option<Reference> {

@@ -189,27 +189,27 @@ impl Template {
         found
     }
 
+    /// Returns the WDL expressions in a text, in order. Other templates have none.
+    fn expressions(&self) -> impl Iterator<Item = &Expr> {
+        let (whole, parts): (Option<&Expr>, &[TemplatePart]) = match &*self.0 {
+            Kind::Whole(_, expr) => (Some(expr), &[]),
+            Kind::Parts(_, parts) => (None, parts),
+            _ => (None, &[]),
+        };
+        let within = parts.iter().filter_map(|part| match part {
+            TemplatePart::Expr(expr) => Some(expr),
+            TemplatePart::Text(_) => None,
+        });
+        whole.into_iter().chain(within)
+    }
+
     /// Returns the calls that fail whenever they are evaluated, because the function does not accept the arguments.
     /// Each is returned with the reason, a hint, and its position in the text.
     #[must_use]
     pub fn refused_calls(&self) -> Vec<ParseError> {
         let mut found = Vec::new();
-        match &*self.0 {
-            Kind::Whole(_, expr) => reference::collect_refused(expr, &mut found),
-            Kind::Parts(_, parts) => {
-                for part in parts {
-                    if let TemplatePart::Expr(expr) = part {
-                        reference::collect_refused(expr, &mut found);
-                    }
-                }
-            }
-            Kind::Constant(_)
-            | Kind::Jinja(_)
-            | Kind::Data(_)
-            | Kind::Binding(_)
-            | Kind::Array(_)
-            | Kind::Object(_) => {}
-        }
+        self.expressions()
+            .for_each(|expr| reference::collect_refused(expr, &mut found));
         let error = |(refused, place): (&RefusedCall, AstSpan)| ParseError {
             message: refused.why.clone(),
             offset: place.offset as usize,
@@ -271,14 +271,9 @@ impl Template {
     pub(super) fn reads(&self, env: &dyn Env, found: &mut Vec<(String, Value)>) {
         match &*self.0 {
             Kind::Constant(_) => {}
-            Kind::Whole(_, expr) => reads::of_wdl(expr, env, found),
-            Kind::Parts(_, parts) => {
-                for part in parts {
-                    if let TemplatePart::Expr(expr) = part {
-                        reads::of_wdl(expr, env, found);
-                    }
-                }
-            }
+            Kind::Whole(..) | Kind::Parts(..) => self
+                .expressions()
+                .for_each(|expr| reads::of_wdl(expr, env, found)),
             Kind::Binding(binding) => match binding.read(env) {
                 Some(read) => found.push(read),
                 None => reads::of_references(&self.references(), env, found),
@@ -292,14 +287,9 @@ impl Template {
     pub(super) fn collect(&self, found: &mut Vec<Reference>) {
         match &*self.0 {
             Kind::Constant(_) => {}
-            Kind::Whole(_, expr) => reference::collect(expr, found),
-            Kind::Parts(_, parts) => {
-                for part in parts {
-                    if let TemplatePart::Expr(expr) = part {
-                        reference::collect(expr, found);
-                    }
-                }
-            }
+            Kind::Whole(..) | Kind::Parts(..) => self
+                .expressions()
+                .for_each(|expr| reference::collect(expr, found)),
             Kind::Jinja(jinja) => found.extend(jinja.references()),
             Kind::Data(data) => data.collect(found),
             Kind::Binding(binding) => binding.collect(found),

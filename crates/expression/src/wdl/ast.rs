@@ -62,6 +62,18 @@ impl PartialEq for Step {
 }
 
 impl Expr {
+    /// Returns the expressions that this expression consists of, in the order of the text.
+    pub(crate) fn children(&self) -> impl Iterator<Item = &Self> {
+        let (base, steps, arguments): (Option<&Self>, &[Step], &[Self]) = match &self.node {
+            Node::Literal(_) | Node::Template(_) => (None, &[], &[]),
+            Node::Path(base, steps) => (Some(base), steps, &[]),
+            Node::Call(_, arguments) => (None, &[], arguments),
+            Node::Refused(refused) => (None, &[], &refused.arguments),
+        };
+        let keys = steps.iter().map(|step| &step.key);
+        base.into_iter().chain(keys).chain(arguments)
+    }
+
     pub(crate) fn literal_text(&self) -> Option<&str> {
         match &self.node {
             Node::Literal(value) => value.as_str(),
