@@ -74,13 +74,9 @@ impl Condition {
     pub fn from_template(template: Template) -> Result<Self, ParseError> {
         let source = template.source();
         let kind = match &*template.0 {
-            Kind::Constant(Value::Object(map)) => {
-                let mut members = map.iter();
-                let only = members.next().filter(|_| map.len() == 1);
-                let only = only.map(|(name, value)| (&**name, constant_arguments(name, value)));
-                TestKind::Object(call(only, &source)?)
+            Kind::Constant(Value::Object(_)) | Kind::Object(_) => {
+                TestKind::Object(call(object_call(&template), &source)?)
             }
-            Kind::Object(members) => TestKind::Object(call(object_call(members), &source)?),
             Kind::Constant(Value::Bool(_)) => TestKind::Template(template.clone()),
             Kind::Constant(other) => {
                 return Err(shape(format!(
@@ -357,14 +353,19 @@ fn shape(message: String) -> ParseError {
 type Call<'t> = (&'t str, Result<Vec<Expr>, ParseError>);
 
 /// Returns the call that `{function: [arguments]}`, a map with one member, represents.
-fn object_call(members: &[(Template, Template)]) -> Option<Call<'_>> {
-    match members {
-        [(name, arguments)] => {
-            let name = name.as_constant()?.as_str()?;
-            Some((name, template_arguments(name, arguments)))
+fn object_call(template: &Template) -> Option<Call<'_>> {
+    let (name, arguments) = match &*template.0 {
+        Kind::Object(members) => match &**members {
+            [(name, arguments)] => (name.as_constant()?.as_str()?, arguments.clone()),
+            _ => return None,
+        },
+        Kind::Constant(Value::Object(map)) if map.len() == 1 => {
+            let (name, arguments) = map.first()?;
+            (&**name, Template::constant(arguments.clone()))
         }
-        _ => None,
-    }
+        _ => return None,
+    };
+    Some((name, template_arguments(name, &arguments)))
 }
 
 fn call(found: Option<Call<'_>>, source: &Value) -> Result<Expr, ParseError> {
@@ -432,50 +433,23 @@ fn takes_objects<'v>(of: &str, mut constants: impl Iterator<Item = &'v Value>) -
 }
 
 fn template_arguments(of: &str, template: &Template) -> Result<Vec<Expr>, ParseError> {
-    match &*template.0 {
-        Kind::Array(items) => {
-            let constants = items.iter().filter_map(Template::as_constant);
-            let objects = takes_objects(of, constants);
-            items.iter().map(|item| operand(item, objects)).collect()
+    let items = match &*template.0 {
+        Kind::Array(items) => items.clone(),
+        Kind::Constant(Value::Array(items)) => {
+            items.iter().cloned().map(Template::constant).collect()
         }
-        Kind::Constant(value) => constant_arguments(of, value),
-        _ => Ok(vec![operand(template, takes_objects(of, [].iter()))?]),
-    }
+        _ => return Ok(vec![operand(template, takes_objects(of, [].iter()))?]),
+    };
+    let objects = takes_objects(of, items.iter().filter_map(Template::as_constant));
+    items.iter().map(|item| operand(item, objects)).collect()
 }
 
 fn operand(template: &Template, objects: bool) -> Result<Expr, ParseError> {
-    match &*template.0 {
-        Kind::Constant(value) => constant_operand(value, objects),
-        Kind::Object(members) => match object_call(members) {
-            Some((name, arguments)) if !objects || functions::find(name).is_some() => {
-                call(Some((name, arguments)), &Value::Null)
-            }
-            _ => Ok(node(Node::Template(template.clone()))),
-        },
+    match (object_call(template), &*template.0) {
+        (Some((name, arguments)), _) if !objects || functions::find(name).is_some() => {
+            call(Some((name, arguments)), &Value::Null)
+        }
+        (_, Kind::Constant(value)) => Ok(node(Node::Literal(value.clone()))),
         _ => Ok(node(Node::Template(template.clone()))),
-    }
-}
-
-fn constant_arguments(of: &str, value: &Value) -> Result<Vec<Expr>, ParseError> {
-    match value {
-        Value::Array(items) => {
-            let objects = takes_objects(of, items.iter());
-            let items = items.iter();
-            items.map(|item| constant_operand(item, objects)).collect()
-        }
-        other => Ok(vec![constant_operand(other, takes_objects(of, [].iter()))?]),
-    }
-}
-
-fn constant_operand(value: &Value, objects: bool) -> Result<Expr, ParseError> {
-    let only = value
-        .as_object()
-        .filter(|map| map.len() == 1)
-        .and_then(|map| map.first());
-    match only {
-        Some((name, arguments)) if !objects || functions::find(name).is_some() => {
-            call(Some((name, constant_arguments(name, arguments))), value)
-        }
-        _ => Ok(node(Node::Literal(value.clone()))),
     }
 }
