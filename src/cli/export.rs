@@ -14,6 +14,7 @@ use windlass_engine::report::{
     export,
 };
 use windlass_engine::{Timestamp, Value, now, picture, sha256, visible};
+use windlass_value::escape_markup;
 
 const STYLE: &str = "\
 :root{color-scheme:light dark;--paper:#fff;--ink:#1b2430;--soft:#5b6777;--rule:#d5dbe3;--ok:#2f7d4f;\
@@ -53,18 +54,11 @@ pub async fn run(global: &Global, args: &ExportArgs) -> Result<Exit, Failure> {
 /// Escapes text for HTML.
 /// Characters that control a terminal or the direction of text are made visible.
 fn text(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for letter in visible(text).chars() {
-        match letter {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            other => out.push(other),
-        }
-    }
-    out
+    escape_markup(&visible(text), |out, letter| match letter {
+        '"' => out.push_str("&quot;"),
+        '\'' => out.push_str("&#39;"),
+        other => out.push(other),
+    })
 }
 
 /// Returns the hash of a style sheet, for the content security policy of the page.

@@ -6,7 +6,7 @@ use super::picture::{Edge, Graph, Node};
 use super::{Detail, tree};
 use std::fmt::Write;
 use windlass_machine::program::Program;
-use windlass_value::fitted;
+use windlass_value::{escape_markup, fitted};
 
 /// Radius of the corners of lines.
 const ROUND: i64 = 6;
@@ -264,21 +264,14 @@ fn characters(width: i64, size: i64) -> usize {
 /// Escapes text for XML, so that it is shown as it is.
 /// The result has no markup, no control characters, and no characters that change the direction of writing.
 fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\n' => out.push('\n'),
-            '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-                out.push('\u{fffd}');
-            }
-            '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
-            c if c.is_control() => out.push('\u{fffd}'),
-            c => out.push(c),
+    escape_markup(text, |out, c| match c {
+        '"' => out.push_str("&quot;"),
+        '\n' => out.push('\n'),
+        '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+            out.push('\u{fffd}');
         }
-    }
-    out
+        '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
+        c if c.is_control() => out.push('\u{fffd}'),
+        c => out.push(c),
+    })
 }

@@ -15,7 +15,7 @@ use super::wdl::text::{push_text, text_size};
 use super::{Budget, BudgetExceeded, Condition, Env, EvalError, Object, ParseError, Reference};
 use chrono::{DateTime, Utc};
 use std::sync::Arc;
-use windlass_value::did_you_mean;
+use windlass_value::{did_you_mean, escape_markup};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableFormat {
@@ -392,21 +392,14 @@ fn html(rows: &[Vec<String>]) -> Result<String, EvalError> {
 /// Escapes text like .NET's `HtmlEncode`.
 /// It also writes U+00A0 to U+00FF, and characters beyond 16 bits, as numbers.
 fn html_text(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            '\u{a0}'..='\u{ff}' | '\u{10000}'.. => {
-                out.push_str(&format!("&#{};", u32::from(letter)));
-            }
-            other => out.push(other),
+    escape_markup(text, |out, letter| match letter {
+        '"' => out.push_str("&quot;"),
+        '\'' => out.push_str("&#39;"),
+        '\u{a0}'..='\u{ff}' | '\u{10000}'.. => {
+            out.push_str(&format!("&#{};", u32::from(letter)));
         }
-    }
-    out
+        other => out.push(other),
+    })
 }
 
 fn parse(content: &Value, schema: Option<&Schema>, budget: &Budget) -> Result<Value, EvalError> {

@@ -19,6 +19,7 @@ macro_rules! words {
     };
 }
 
+mod escape;
 mod exact;
 mod key;
 mod memory_estimate;
@@ -31,6 +32,7 @@ mod unique;
 pub mod value;
 mod wait;
 
+pub use escape::escape_markup;
 pub use exact::inexact_json;
 pub use key::shared_key;
 pub use memory_estimate::{

@@ -2,6 +2,7 @@
 
 use super::cases::Outcome;
 use std::fmt::Write as _;
+use windlass_value::escape_markup;
 
 pub fn xml(outcomes: &[Outcome]) -> String {
     let failed = outcomes.iter().filter(|one| !one.failures.is_empty());
@@ -39,19 +40,12 @@ pub fn xml(outcomes: &[Outcome]) -> String {
 
 /// Escapes text for an attribute. Control characters are replaced, because XML cannot contain them.
 fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for char in text.chars() {
-        match char {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\n' | '\t' => out.push(char),
-            char if char.is_control() || matches!(char, '\u{fffe}' | '\u{ffff}') => {
-                out.push('\u{fffd}');
-            }
-            char => out.push(char),
+    escape_markup(text, |out, char| match char {
+        '"' => out.push_str("&quot;"),
+        '\n' | '\t' => out.push(char),
+        char if char.is_control() || matches!(char, '\u{fffe}' | '\u{ffff}') => {
+            out.push('\u{fffd}');
         }
-    }
-    out
+        char => out.push(char),
+    })
 }

@@ -3,7 +3,7 @@
 
 use minijinja::value::{Tuple, Value, ValueKind};
 use minijinja::{Error, ErrorKind};
-use windlass_value::words;
+use windlass_value::{escape_markup, words};
 
 fn invalid(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidOperation, message.into())
@@ -373,18 +373,11 @@ pub(super) fn indent(text: &str, with: &str, first: bool, blank: bool) -> String
 
 /// Replaces `&`, `<`, `>` and quotes with entities, as Jinja2 does.
 pub(super) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '\'' => out.push_str("&#39;"),
-            '"' => out.push_str("&#34;"),
-            other => out.push(other),
-        }
-    }
-    out
+    escape_markup(text, |out, letter| match letter {
+        '\'' => out.push_str("&#39;"),
+        '"' => out.push_str("&#34;"),
+        other => out.push(other),
+    })
 }
 
 /// Returns the whole number in a text, as `int` of Jinja2 does.

@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use uppsala::xpath::XPathValue;
 use uppsala::{Document, NodeId, NodeKind, Parser, QName, XPathEvaluator};
+use windlass_value::escape_markup;
 
 /// Maximum nesting of elements.
 pub(super) const MAX_XML_DEPTH: u32 = 100;
@@ -248,18 +249,11 @@ fn node_value(ctx: &mut Ctx<'_>, doc: &Document<'_>, node: NodeId) -> Outcome {
 
 /// Replaces `& < > " '` with entities.
 pub(crate) fn encode_value(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&apos;"),
-            other => out.push(other),
-        }
-    }
-    out
+    escape_markup(text, |out, letter| match letter {
+        '"' => out.push_str("&quot;"),
+        '\'' => out.push_str("&apos;"),
+        other => out.push(other),
+    })
 }
 
 /// Replaces named and numeric entities with characters. Text that is not an entity is unchanged.

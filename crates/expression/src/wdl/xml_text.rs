@@ -6,6 +6,7 @@ use super::text::push_text;
 use super::xml::{MAX_XML_DEPTH, encode_name};
 use crate::{MAX_DEPTH, Object, Value};
 use uppsala::{PullEvent, PullParser};
+use windlass_value::escape_markup;
 
 /// Returns the text of an XML document in the service's form.
 pub(super) fn canonical(ctx: &mut Ctx<'_>, text: &str) -> Outcome<String> {
@@ -235,31 +236,19 @@ fn push_declaration(
 }
 
 fn push_escaped(out: &mut String, text: &str) {
-    for letter in text.chars() {
-        match letter {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            other => out.push(other),
-        }
-    }
+    out.push_str(&escape_markup(text, String::push));
 }
 
 fn push_attribute(out: &mut String, name: &str, value: &str) {
     out.push(' ');
     out.push_str(name);
     out.push_str("=\"");
-    for letter in value.chars() {
-        match letter {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\n' => out.push_str("&#xA;"),
-            '\r' => out.push_str("&#xD;"),
-            other => out.push(other),
-        }
-    }
+    out.push_str(&escape_markup(value, |out, letter| match letter {
+        '"' => out.push_str("&quot;"),
+        '\n' => out.push_str("&#xA;"),
+        '\r' => out.push_str("&#xD;"),
+        other => out.push(other),
+    }));
     out.push('"');
 }
 
