@@ -99,11 +99,11 @@ enum LoopVariable {
 }
 
 const LOOP_VARIABLES: [(&str, LoopVariable); 5] = [
-    ("loopindex", LoopVariable::Index),
-    ("loopcount", LoopVariable::Count),
-    ("loopresult", LoopVariable::Result),
-    ("loopstarttime", LoopVariable::StartTime),
-    ("loopfeedback", LoopVariable::Feedback),
+    ("loopIndex", LoopVariable::Index),
+    ("loopCount", LoopVariable::Count),
+    ("loopResult", LoopVariable::Result),
+    ("loopStartTime", LoopVariable::StartTime),
+    ("loopFeedback", LoopVariable::Feedback),
 ];
 
 impl<'a> View<'a> {
@@ -179,18 +179,26 @@ impl<'a> View<'a> {
             .map(|(_, cursor)| self.reading(&cursor.records))
     }
 
+    /// Returns the mark of a secret, if expressions may read secrets.
+    fn marked(&self, mark: impl FnOnce() -> String) -> Option<String> {
+        match self.secrets {
+            Secrets::Refused => None,
+            Secrets::Marked => Some(mark()),
+            Secrets::Blank => Some(String::new()),
+        }
+    }
+
     fn loop_variable(&self, name: &str) -> Option<Value> {
-        let lower = name.to_ascii_lowercase();
-        let (suffix, which) = LOOP_VARIABLES
-            .iter()
-            .find(|(suffix, _)| lower.ends_with(suffix))?;
-        let prefix = name.get(..name.len() - suffix.len())?;
+        let (prefix, which) = LOOP_VARIABLES.iter().find_map(|(known, which)| {
+            let (prefix, end) = name.split_at_checked(name.len().checked_sub(known.len())?)?;
+            end.eq_ignore_ascii_case(known).then_some((prefix, *which))
+        })?;
         let enclosing = match prefix.strip_suffix('_') {
             None if prefix.is_empty() => self.enclosing().next()?,
             None => return None,
             Some(loop_name) => self.named(loop_name)?,
         };
-        Some(self.loop_value(&enclosing, *which))
+        Some(self.loop_value(&enclosing, which))
     }
 
     fn loop_value(&self, enclosing: &Enclosing<'a>, which: LoopVariable) -> Value {
@@ -315,14 +323,7 @@ impl Env for View<'_> {
         let own = own
             .into_iter()
             .flat_map(|map| map.keys().map(ToString::to_string));
-        let loops = [
-            "loopIndex",
-            "loopCount",
-            "loopResult",
-            "loopStartTime",
-            "loopFeedback",
-        ];
-        let loops = loops.into_iter().map(str::to_owned);
+        let loops = LOOP_VARIABLES.iter().map(|(name, _)| (*name).to_owned());
         let inside = self.loop_variable("loopIndex").is_some();
         own.chain(loops.filter(|_| inside)).collect()
     }
@@ -585,35 +586,24 @@ impl Env for View<'_> {
             .iter()
             .any(|key| **key == *name)
         {
-            return match self.secrets {
-                Secrets::Refused => None,
-                Secrets::Marked => Some(secret_mark(&environment_secret(name))),
-                Secrets::Blank => Some(String::new()),
-            };
+            return self.marked(|| secret_mark(&environment_secret(name)));
         }
         self.started_with(name)?.as_str().map(str::to_owned)
     }
 
     fn secret(&self, name: &str) -> Option<Value> {
-        match self.secrets {
-            Secrets::Refused => None,
-            Secrets::Marked => Some(Value::text(secret_mark(name))),
-            Secrets::Blank => Some(Value::text("")),
-        }
+        self.marked(|| secret_mark(name)).map(Value::text)
     }
 
     fn callback_url(&self, signal: &str, valid: Duration) -> Option<Value> {
-        match self.secrets {
-            Secrets::Refused => None,
-            Secrets::Marked => {
-                let claim = CallbackClaim {
-                    received: self.run.received(signal),
-                    expires_at: self.now.plus(valid),
-                };
-                Some(Value::text(callback_mark(signal, &claim.to_string())))
-            }
-            Secrets::Blank => Some(Value::text("")),
-        }
+        let mark = || {
+            let claim = CallbackClaim {
+                received: self.run.received(signal),
+                expires_at: self.now.plus(valid),
+            };
+            callback_mark(signal, &claim.to_string())
+        };
+        self.marked(mark).map(Value::text)
     }
 
     fn missing_as_null(&self) -> bool {
