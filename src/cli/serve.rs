@@ -21,11 +21,6 @@ pub async fn serve(global: &Global, screen: Screen, args: &ServeArgs) -> Result<
         let message = "`serve` is a server: --server asks another one";
         return Err(Failure::Usage(message.to_owned()));
     }
-    if args.view_token_file.is_some() {
-        let message = "--view-token-file was replaced by roles: write lines of `NAME ROLE TOKEN` to \
-                       the file of --token-file, e.g. `board view TOKEN`";
-        return Err(Failure::Usage(message.to_owned()));
-    }
     let (tokens, token_file) = match &global.token_file {
         Some(path) => {
             let (tokens, text) = Tokens::read(path).map_err(Failure::Usage)?;

@@ -19,9 +19,6 @@ pub struct ServeArgs {
     /// Maximum duration of a shutdown, e.g. `1m`
     #[arg(long, value_name = "DURATION", default_value = "10s")]
     pub grace: DurationArg,
-    /// Replaced by the roles of --token-file
-    #[arg(long, value_name = "FILE", hide = true)]
-    pub view_token_file: Option<PathBuf>,
     /// Access of the console at `/ui/`
     #[arg(long, value_name = "WHAT", default_value = "full", value_enum)]
     pub ui: ConsoleAccess,
