@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use windlass_engine::{
     Dialect, Engine, EngineBuilder, HandlerTarget, LoadError, LoadOptions, Object, Origin,
-    OtlpTarget, SecretSources, SourceFile, StateKey, StoreKind, Stubs, Value, Workflow,
-    check_labels, check_run_id, new_id, read_file,
+    OtlpTarget, SecretSources, StateKey, StoreKind, Stubs, Value, Workflow, check_labels,
+    check_run_id, new_id, read_file,
 };
 use windlass_engine::{MAX_MEMORY, memory_of_json, memory_of_yaml, over_memory};
 use windlass_value::check_unique;
@@ -37,7 +37,7 @@ pub fn options(
         workflow: load.workflow.clone(),
         app_settings: load.app_settings.as_deref().map(read_file).transpose()?,
         auto_continue: false,
-        siblings: stub_values(handlers)?,
+        siblings: stubs(handlers)?.values,
         folder: folder(),
         allow_env: load.env.allow_env.clone(),
     })
@@ -127,34 +127,19 @@ pub fn handlers(args: &HandlerArgs) -> Result<Vec<(String, HandlerTarget)>, Fail
         Some(path) => read_handlers(path)?,
         None => Vec::new(),
     };
-    if let Some(path) = &args.stub {
-        found.extend(read_stubs(path)?.handlers);
-    }
+    found.extend(stubs(args)?.handlers);
     Ok(found)
 }
 
-/// Returns the input in the file of stubs. It is used for a run that has no other inputs.
-pub fn stub_input(args: &HandlerArgs) -> Result<Option<Value>, Failure> {
-    let stubs = args.stub.as_deref().map(read_stubs).transpose()?;
-    Ok(stubs.and_then(|stubs| stubs.input))
-}
-
-/// Returns the signals in the file of stubs. `windlass test` sends them.
-pub fn stub_signals(args: &HandlerArgs) -> Result<Object, Failure> {
-    let stubs = args.stub.as_deref().map(read_stubs).transpose()?;
-    Ok(stubs.map(|stubs| stubs.signals).unwrap_or_default())
-}
-
-fn read_stubs(path: &Path) -> Result<Stubs, Failure> {
+/// Reads the file of stubs, if there is one. Its input is used for a run that has no other inputs, and `windlass test`
+/// sends its signals.
+pub fn stubs(args: &HandlerArgs) -> Result<Stubs, Failure> {
+    let Some(path) = &args.stub else {
+        return Ok(Stubs::default());
+    };
     let name = path.display().to_string();
     let stubs = Stubs::read(&parse(path, &read(path)?)?, &name);
     stubs.map_err(|message| Failure::Usage(format!("{name}: {message}")))
-}
-
-/// Returns the values that the file of stubs has for the parameters and app settings of a definition.
-fn stub_values(args: &HandlerArgs) -> Result<Vec<SourceFile>, Failure> {
-    let stubs = args.stub.as_deref().map(read_stubs).transpose()?;
-    Ok(stubs.map(|stubs| stubs.values).unwrap_or_default())
 }
 
 #[derive(Deserialize)]

@@ -101,7 +101,7 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
         fail_on_warnings(&workflow, warnings)?;
     }
     let stubbed = match args.start.input.is_none() && args.start.set.is_empty() {
-        true => inputs::stub_input(&args.handlers)?,
+        true => inputs::stubs(&args.handlers)?.input,
         false => None,
     };
     let input = match stubbed {

@@ -68,12 +68,13 @@ async fn once(
 ) -> Result<Exit, Failure> {
     let workflow = windlass_engine::load(file, options)?;
     unused_stubs(&workflow).for_each(|warning| screen.warn(&warning));
+    let stubs = inputs::stubs(&args.handlers)?;
     let given = SimulationSpec {
-        input: match inputs::stub_input(&args.handlers)? {
+        input: match stubs.input {
             Some(input) if args.input.is_none() && args.set.is_empty() => input,
             _ => inputs::inputs(args.input.as_deref(), &args.set, Some(&workflow))?,
         },
-        awaited: inputs::stub_signals(&args.handlers)?,
+        awaited: stubs.signals,
         at: args.at.clone(),
         attempt: args.attempt,
         now: args.now,
