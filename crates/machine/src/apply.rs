@@ -4,11 +4,11 @@
 //! The machine never makes such a change. If a store returns one, the store has altered what it received.
 
 use super::bug::{Bug, MachineResult};
-use super::change::{Change, FrameRef, VariableChange};
+use super::change::{Change, VariableChange};
 use super::record::{ActionRecord, Output, Records};
 use super::state::{
-    BranchOutcome, BranchState, Cursor, CursorId, ForkState, Frame, FrameKind, LoopState, RunState,
-    TryState, Wait,
+    BranchOutcome, BranchState, Cursor, CursorId, ForkState, Frame, FrameKind, FrameRef, LoopState,
+    RunState, TryState, Wait,
 };
 use crate::program::{ActionId, StateId};
 use std::sync::Arc;

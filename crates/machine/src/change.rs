@@ -1,33 +1,15 @@
 //! Every change of a run, as data: a commit stores changes and recovery folds them.
 
-use super::reader::to_u32;
 use super::record::{LoopEnd, Output};
 use super::state::{
-    BranchOutcome, Cursor, CursorId, EffectId, Frame, Outcome, PauseReason, PendingEffect,
-    PendingTimer, RunState, TimerId, Wait,
+    BranchOutcome, Cursor, CursorId, EffectId, Frame, FrameRef, Outcome, PauseReason,
+    PendingEffect, PendingTimer, RunState, TimerId, Wait,
 };
 use crate::program::{ActionId, StateId};
 use bincode::{Decode, Encode};
 use windlass_expression::Value;
 use windlass_model::model::{Fault, Name, Status};
 use windlass_value::time::Timestamp;
-
-/// A frame of a cursor. A change of a fork names the frame of the fork's cursor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
-pub struct FrameRef {
-    pub cursor: CursorId,
-    /// The index of the frame in the stack of the cursor.
-    pub depth: u32,
-}
-
-impl FrameRef {
-    pub(super) fn new(cursor: CursorId, depth: usize) -> Self {
-        Self {
-            cursor,
-            depth: to_u32(depth),
-        }
-    }
-}
 
 /// One change of a run.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]

@@ -2,12 +2,14 @@
 //! after failures, or to the end of its branch. At the root cursor, a fault ends the run.
 
 use super::bug::{Bug, MachineResult};
-use super::change::{FrameRef, VariableChange};
+use super::change::VariableChange;
 use super::failure::{error_value, failure_value};
 use super::reader::describe_attempt;
 use super::record::{LoopEnd, Output};
 use super::retry::{self, FaultOrigin};
-use super::state::{CursorId, DeadlineState, FrameKind, RunError, TimerPurpose, TryState, Wait};
+use super::state::{
+    CursorId, DeadlineState, FrameKind, FrameRef, RunError, TimerPurpose, TryState, Wait,
+};
 use super::transition::{FaultHandler, Next};
 use crate::program::{ActionId, RetryPolicy, Scope, ScopeId, ScopeKind};
 use std::time::Duration;

@@ -7,12 +7,11 @@
 //! other nodes are skipped. The fork itself fails after all running branches have ended.
 
 use super::bug::{Bug, MachineResult, StepResult};
-use super::change::FrameRef;
 use super::failure::error_value;
-use super::reader::{Reader, to_u32};
+use super::reader::Reader;
 use super::record::{LoopEnd, Output};
 use super::retry::FaultOrigin;
-use super::state::{BranchState, CursorId, ForkState, FrameKind, RunError};
+use super::state::{BranchState, CursorId, ForkState, FrameKind, FrameRef, RunError, to_u32};
 use super::transition::{BranchIsolation, ForkHandler, Next, branches_output};
 use crate::program::{DagNode, Program, Scope, ScopeId, ScopeKind};
 use std::collections::BTreeSet;

@@ -71,7 +71,7 @@ mod waits;
 
 pub use advance::{advance, advance_into};
 pub use bug::Bug;
-pub use change::{Change, FrameRef, VariableChange};
+pub use change::{Change, VariableChange};
 pub use env::{environment, innermost_iteration};
 #[doc(hidden)]
 pub use event::sealed;
@@ -87,7 +87,7 @@ pub use record::{ActionRecord, LoopEnd, Output, Records};
 pub use rewind::{Rewound, Target, VisitedPoint, rewind, visited};
 pub use signal::{Signal, SignalRefusal, check_signal, is_repeated};
 pub use state::{
-    BranchState, Cursor, CursorId, DeadlineState, EffectId, Frame, FrameKind, GraphState,
+    BranchState, Cursor, CursorId, DeadlineState, EffectId, Frame, FrameKind, FrameRef, GraphState,
     IsolatedState, ItemState, LoopState, Outcome, PauseReason, PendingEffect, PendingQuestion,
     RunError, RunState, RunStatus, TimerId, TimerPurpose, Wait,
 };

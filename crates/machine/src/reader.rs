@@ -1,9 +1,8 @@
 //! Reads a run from the position of a cursor. Changes nothing.
 
 use super::bug::{Bug, MachineResult};
-use super::change::FrameRef;
 use super::record::LoopEnd;
-use super::state::{CursorId, ForkState, Frame, FrameKind, LoopState, RunState};
+use super::state::{CursorId, ForkState, Frame, FrameKind, FrameRef, LoopState, RunState, to_u32};
 use crate::program::{
     Action, ActionId, LoopSpec, Program, Scope, ScopeId, ScopeKind, State, StateId,
 };
@@ -235,9 +234,4 @@ fn not_in_loop(cursor: CursorId) -> Bug {
 pub fn describe_attempt(fault: Option<&Fault>) -> String {
     let described = fault.map(|fault| format!("; an attempt had failed: {}", fault.message));
     described.unwrap_or_default()
-}
-
-/// Converts a depth or an index to the type in changes.
-pub(super) fn to_u32(number: usize) -> u32 {
-    u32::try_from(number).unwrap_or(u32::MAX)
 }

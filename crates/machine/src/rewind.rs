@@ -5,11 +5,11 @@
 //! that point every cursor is between two operations.
 
 use super::bug::Bug;
-use super::change::{Change, FrameRef};
+use super::change::Change;
 use super::env::View;
 use super::failed_items::{ends_with, failed, failed_foreaches};
 use super::state::{
-    BranchState, CursorId, ForkState, FrameKind, ItemState, PauseReason, RunState, Wait,
+    BranchState, CursorId, ForkState, FrameKind, FrameRef, ItemState, PauseReason, RunState, Wait,
 };
 use super::transition::new_cursor;
 use crate::program::{Action, Program, ScopeKind};

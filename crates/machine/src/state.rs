@@ -71,6 +71,28 @@ pub struct RunState {
     pub signals: Vec<(Name, Value)>,
 }
 
+/// A frame of a cursor. A change of a fork names the frame of the fork's cursor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
+pub struct FrameRef {
+    pub cursor: CursorId,
+    /// The index of the frame in the stack of the cursor.
+    pub depth: u32,
+}
+
+impl FrameRef {
+    pub(super) fn new(cursor: CursorId, depth: usize) -> Self {
+        Self {
+            cursor,
+            depth: to_u32(depth),
+        }
+    }
+}
+
+/// Converts a depth or an index to the type in changes.
+pub(super) fn to_u32(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
 /// One thread of control in a run.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
 pub struct Cursor {

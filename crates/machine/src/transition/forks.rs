@@ -2,14 +2,14 @@
 
 use super::BranchHandler;
 use crate::bug::MachineResult;
-use crate::change::{Change, FrameRef};
+use crate::change::Change;
 use crate::event::IterationRow;
 use crate::program::{Program, Scope, ScopeId, ScopeKind, StateId};
 use crate::reader::Reader;
 use crate::record::{Output, Records};
 use crate::state::{
-    BranchOutcome, BranchState, Cursor, CursorId, ForkState, Frame, FrameKind, IsolatedState,
-    ItemState, RunError, Wait,
+    BranchOutcome, BranchState, Cursor, CursorId, ForkState, Frame, FrameKind, FrameRef,
+    IsolatedState, ItemState, RunError, Wait,
 };
 use windlass_expression::Value;
 use windlass_model::model::{Fault, Name, Status, fault_kind};

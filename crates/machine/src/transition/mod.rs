@@ -9,12 +9,14 @@ mod movement;
 mod records;
 
 use super::bug::MachineResult;
-use super::change::{Change, FrameRef};
+use super::change::Change;
 use super::event::{Effect, HistoryEvent, HistoryKind, Transition};
 use super::reader::{LoopRef, Reader};
 use super::record::LoopEnd;
 use super::retry::FaultOrigin;
-use super::state::{Cursor, CursorId, EffectId, FrameKind, RunError, RunState, TimerId, Wait};
+use super::state::{
+    Cursor, CursorId, EffectId, FrameKind, FrameRef, RunError, RunState, TimerId, Wait,
+};
 use crate::program::{ActionId, Program, StateId};
 use rand::rngs::StdRng;
 use std::cell::RefCell;

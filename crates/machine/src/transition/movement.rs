@@ -7,11 +7,10 @@ use crate::bug::{Bug, MachineResult, StepResult};
 use crate::change::Change;
 use crate::event::Effect;
 use crate::program::{ActionId, ScopeId, ScopeKind, State, StateId};
-use crate::reader::to_u32;
 use crate::record::Output;
 use crate::retry::FaultOrigin;
 use crate::state::{
-    CursorId, DeadlineState, EffectId, Frame, FrameKind, RunError, TimerPurpose, Wait,
+    CursorId, DeadlineState, EffectId, Frame, FrameKind, RunError, TimerPurpose, Wait, to_u32,
 };
 use windlass_expression::Value;
 use windlass_model::model::{Name, Status};
