@@ -136,3 +136,37 @@ test('7: filters survive a reload and Back', async ({ page, serve, world }) => {
   await expect(page.getByTestId('total')).toHaveText('70 runs');
   await expect(console.row(run)).toBeInViewport();
 });
+
+test('the rows in view are loaded after Back, and after a restart of the server', async ({ page, serve, watch }) => {
+  watch.allowed = [/Failed to fetch|NetworkError|ERR_/];
+  const server = await serve();
+  await keep(server, 'tiny');
+  await many(server, 350);
+  const console = new Console(page, server.url);
+  await console.open();
+  await console.listed();
+  const bottom = page.locator('[role=row][aria-rowindex="351"][data-run]');
+  await console.grid.press('End');
+  await expect(bottom).toBeVisible();
+  // The list is requested again before its rows are drawn.
+  await page.route(/\/v1\/runs\?/, async (route) => {
+    const response = await route.fetch();
+    await new Promise((after) => setTimeout(after, 200));
+    await route.fulfill({ response });
+  });
+  await bottom.getByRole('link').click();
+  await expect(page.getByTestId('run-status')).toBeVisible();
+  await page.goBack();
+  await expect(bottom).toBeVisible();
+
+  await console.grid.press('Home');
+  const top = page.locator('[role=row][aria-rowindex="2"][data-run]');
+  await expect(top).toBeVisible();
+  await server.kill();
+  await expect(console.state).toContainText('Reconnecting');
+  await server.begin();
+  await expect(console.state).toHaveText('Connected');
+  await expect(top).toBeVisible();
+  await console.grid.press('End');
+  await expect(bottom).toBeVisible();
+});

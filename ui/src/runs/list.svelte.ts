@@ -20,8 +20,11 @@ export class RunList {
   /** The scroll position of the user, for Back. */
   scrollTop = 0;
   active = 0;
-  private version = $state(0);
+  /** Changes with each change of the rows. */
+  version = $state(0);
   private pages = new Map<number, (RunRow | undefined)[]>();
+  /** Loaded pages that are requested again when they are in view. */
+  private outdated = new Set<number>();
   private places = new Map<string, number>();
   private inFlight = new Map<number, AbortController>();
   private unknown = new Set<string>();
@@ -60,6 +63,7 @@ export class RunList {
       for (const stop of this.inFlight.values()) stop.abort();
       this.inFlight.clear();
       this.pages.clear();
+      this.outdated.clear();
       this.places.clear();
       this.unknown.clear();
       this.fresh = 0;
@@ -85,7 +89,8 @@ export class RunList {
       }
     }
     for (let page = first; page <= last; page += 1) {
-      if (!this.pages.has(page) && !this.inFlight.has(page)) void this.fetch(page);
+      const isMissing = !this.pages.has(page) || this.outdated.has(page);
+      if (isMissing && !this.inFlight.has(page)) void this.fetch(page);
     }
     if (this.pages.size > MAX_PAGES) this.forget(first, last);
   }
@@ -119,6 +124,7 @@ export class RunList {
 
   private keep(page: number, list: Answer): void {
     this.pages.set(page, list.runs);
+    this.outdated.delete(page);
     list.runs.forEach((row, index) => this.places.set(row.run, page * PAGE + index));
     this.total = list.total;
     this.version += 1;
@@ -178,11 +184,10 @@ export class RunList {
     return where.includes(text.toLowerCase());
   }
 
-  /** After a time without the server, requests the last pages again, and other pages when they are in view. */
+  /** After a time without the server, requests the pages in view again, and other pages when they are in view. */
   private again(): void {
-    const pages = [...this.pages.keys()].slice(-2);
-    for (const page of [...this.pages.keys()]) if (!pages.includes(page)) this.pages.delete(page);
-    for (const page of pages) void this.fetch(page);
+    for (const page of this.pages.keys()) this.outdated.add(page);
+    this.version += 1;
     void this.count();
     void this.news();
   }
