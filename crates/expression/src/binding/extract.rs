@@ -96,7 +96,7 @@ impl Extract {
         match self {
             Self::Regex(regex) => {
                 let found = regex
-                    .captures(text)
+                    .captures(text.trim_end_matches(['\n', '\r']))
                     .and_then(|groups| groups.get(1).or_else(|| groups.get(0)));
                 found.map_or(Value::Null, |found| Value::text(found.as_str()))
             }

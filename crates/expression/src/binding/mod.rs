@@ -63,6 +63,8 @@ pub enum Binding {
     Port(Template, Port),
     /// The members of a map after the conversion by the ports. A value that is not a map is for the only port.
     Ports(Template, Arc<[Port]>),
+    /// What a command printed, for its only output: text if it is not a map, so that `1.10` stays as it is.
+    Printed(Template),
     /// The value that a function returned. A member with the misspelt name of a port is an error.
     Returned(Template, Arc<[Port]>),
     /// The answer of a program, converted to outputs by the ports.
@@ -142,6 +144,15 @@ impl Binding {
             }
             Self::Scoped(names, body) => ScopedEnv::new(env, names).eval(body),
             Self::Port(from, port) => port.accept(&seen(from.eval(env)?)?).map_err(wrong),
+            Self::Printed(result) => {
+                let result = seen(result.eval(env)?)?;
+                let body = result.get("body").cloned().unwrap_or_default();
+                let text = result.get("stdout").and_then(Value::as_str);
+                Ok(match (&body, text) {
+                    (Value::Object(_) | Value::String(_), _) | (_, None) => body,
+                    (_, Some(text)) => Value::text(text.trim_end_matches(['\n', '\r'])),
+                })
+            }
             Self::Returned(from, ports) => {
                 let from = seen(from.eval(env)?)?;
                 answer::misspelt(&from, ports).map_err(wrong)?;
@@ -236,7 +247,9 @@ impl Binding {
             | Self::Extract(of, _)
             | Self::Compare(of, ..)
             | Self::AnyHolds(of, ..) => of.collect(found),
-            Self::Port(of, _) | Self::Ports(of, _) | Self::Returned(of, _) => of.collect(found),
+            Self::Port(of, _) | Self::Ports(of, _) | Self::Printed(of) | Self::Returned(of, _) => {
+                of.collect(found);
+            }
             Self::Answer(reply, _, before) => {
                 reply.collect(found);
                 before.iter().for_each(|before| before.collect(found));
@@ -290,6 +303,7 @@ impl Binding {
             }
             Self::Port(from, _)
             | Self::Ports(from, _)
+            | Self::Printed(from)
             | Self::Returned(from, _)
             | Self::Answer(from, ..)
             | Self::Checked(_, from)

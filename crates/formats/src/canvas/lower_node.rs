@@ -324,16 +324,22 @@ fn outputs(ports: &Ports, body: &Template) -> Template {
         .filter(|socket| socket.extract.is_none() && !given.contains(&&*socket.port.name))
         .map(|socket| socket.port.clone())
         .collect();
-    let from_body = Template::binding(Binding::Ports(body.clone(), rest.clone().into()));
+    let stdout = ports.find("stdout").map(|_| result().part("stdout"));
+    let given_body = match (&stdout, &*rest) {
+        (Some(_), [only]) if only.kind == PortKind::String => {
+            Template::binding(Binding::Printed(result()))
+        }
+        _ => body.clone(),
+    };
+    let from_body = Template::binding(Binding::Ports(given_body, rest.clone().into()));
     let members = ports.list.iter().map(|socket| {
         let name = &socket.port.name;
         let value = match &socket.extract {
             Some(how) => {
-                // The value is extracted from the printed text, and not from the JSON value that the text contains.
-                let text = ports.find("stdout").map(|_| result().part("stdout"));
-                let from = match how {
-                    Extract::Full => text.unwrap_or_else(|| body.clone()),
-                    Extract::Regex(_) | Extract::Path(_) => body.clone(),
+                // A text is extracted from the printed text, and not from the JSON value that this contains.
+                let from = match (how, &stdout) {
+                    (Extract::Full | Extract::Regex(_), Some(text)) => text.clone(),
+                    _ => body.clone(),
                 };
                 Template::binding(Binding::Extract(from, how.clone()))
             }
