@@ -4,12 +4,12 @@ use crate::serve::{ServeError, TlsFiles};
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert};
+use tokio_rustls::rustls::server::{ClientHello, ParsedCertificate, ResolvesServerCert};
 use tokio_rustls::rustls::sign::CertifiedKey;
+use tokio_rustls::rustls::{Error, ServerConfig};
 
 /// The certificate that new connections receive.
 #[derive(Debug)]
@@ -49,6 +49,11 @@ impl Certificate {
     /// # Errors
     /// As in [`open`](Self::open). The former certificate remains in use.
     pub fn reload(&self) -> Result<bool, ServeError> {
+        // The read of a pipe might never end.
+        let other = [&self.files.cert, &self.files.key];
+        if let Some(path) = other.into_iter().find(|path| path.exists() && !path.is_file()) {
+            return Err(unusable(path, &"it is not a regular file"));
+        }
         let content = read(&self.files)?;
         let is_same = |loaded: &Loaded| loaded.content == content;
         if is_same(&self.loaded.read().unwrap_or_else(PoisonError::into_inner)) {
@@ -89,14 +94,42 @@ fn read(files: &TlsFiles) -> Result<[Vec<u8>; 2], ServeError> {
 fn parse(files: &TlsFiles, [cert, key]: &[Vec<u8>; 2]) -> Result<Arc<CertifiedKey>, ServeError> {
     let chain: Vec<CertificateDer> = CertificateDer::pem_slice_iter(cert)
         .collect::<Result<_, _>>()
-        .map_err(|error| unusable(&files.cert, &error))?;
+        .map_err(|error| unusable(&files.cert, &pem_fault(&error)))?;
     if chain.is_empty() {
         return Err(unusable(&files.cert, &"it holds no certificate"));
     }
-    let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| unusable(&files.key, &error))?;
-    CertifiedKey::from_der(chain, key, &ring::default_provider())
-        .map(Arc::new)
-        .map_err(|error| unusable(&files.cert, &error))
+    for (index, one) in chain.iter().enumerate() {
+        ParsedCertificate::try_from(one).map_err(|error| {
+            let reason = format!("its certificate {} is not valid: {error}", index + 1);
+            unusable(&files.cert, &reason)
+        })?;
+    }
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| match error {
+        pem::Error::NoItemsFound => {
+            let reason = "it holds no private key that is not encrypted";
+            unusable(&files.key, &reason)
+        }
+        error => unusable(&files.key, &pem_fault(&error)),
+    })?;
+    match CertifiedKey::from_der(chain, key, &ring::default_provider()) {
+        Ok(key) => Ok(Arc::new(key)),
+        Err(Error::InconsistentKeys(_)) => {
+            let cert = files.cert.display();
+            let reason = format!("it is not the key of the first certificate in {cert}");
+            Err(unusable(&files.key, &reason))
+        }
+        Err(error) => Err(unusable(&files.key, &error)),
+    }
+}
+
+fn pem_fault(error: &pem::Error) -> String {
+    match error {
+        pem::Error::MissingSectionEnd { end_marker } => {
+            let end = String::from_utf8_lossy(end_marker);
+            format!("it is incomplete: the line `-----END {end}-----` is missing")
+        }
+        error => error.to_string(),
+    }
 }
 
 fn unusable(path: &Path, reason: &dyn std::fmt::Display) -> ServeError {

@@ -283,11 +283,25 @@ fn a_renewed_certificate_needs_no_restart() {
         list.output().unwrap().status.success()
     };
     assert!(is_trusted(&first[0]));
-    // A key of another certificate is not used, and the server goes on with the former one.
+    // Files that are not valid are not used, and the server goes on with the former ones.
+    let broken = |name: &str, content: &str, why: &str| {
+        write(dir.path(), name, content);
+        let logged = server.log_until("the TLS certificate is not valid");
+        assert!(logged.contains(name) && logged.contains(why), "{logged}");
+        assert!(is_trusted(&first[0]));
+    };
+    broken("key.pem", &second[1], "not the key of the first certificate");
+    write(dir.path(), "key.pem", &first[1]);
+    let other = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    broken("cert.pem", &format!("{}{other}", first[0]), "certificate 2");
+    let [start, _] = first[0].split_once("-----END").map(|(a, b)| [a, b]).unwrap();
+    broken("cert.pem", start, "-----END CERTIFICATE-----` is missing");
+    // The read of a pipe would never end.
+    std::fs::remove_file(&key).unwrap();
+    nix::unistd::mkfifo(key.as_str(), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    server.log_until("not a regular file");
+    std::fs::remove_file(&key).unwrap();
     write(dir.path(), "key.pem", &second[1]);
-    let logged = server.log_until("the TLS certificate is not valid");
-    assert!(logged.contains("cert.pem"), "{logged}");
-    assert!(is_trusted(&first[0]));
     write(dir.path(), "cert.pem", &second[0]);
     server.log_until("the TLS certificate was read again");
     assert!(is_trusted(&second[0]));
