@@ -5,6 +5,7 @@ import { Console } from '../lib/console.js';
 import { figure, measure, quantile } from '../lib/figures.js';
 import { many } from '../lib/many.js';
 import { HERE, type Server } from '../lib/server.js';
+import type { Response } from '@playwright/test';
 import { expect, test, type Page } from '../lib/test.js';
 
 const RUNS = Number(process.env.E2E_RUNS ?? 100_000);
@@ -137,6 +138,12 @@ test('7: filters survive a reload and Back', async ({ page, serve, world }) => {
   await expect(console.row(run)).toBeInViewport();
 });
 
+/** Resolves when the page has drawn what this answer changes. */
+async function shown(page: Page, answer: Promise<Response>): Promise<void> {
+  await (await answer).finished();
+  await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
+}
+
 test('the rows in view are loaded after Back, and after a restart of the server', async ({ page, serve, watch }) => {
   watch.allowed = [/Failed to fetch|NetworkError|ERR_/];
   const server = await serve();
@@ -156,16 +163,20 @@ test('the rows in view are loaded after Back, and after a restart of the server'
   });
   await bottom.getByRole('link').click();
   await expect(page.getByTestId('run-status')).toBeVisible();
+  const reloaded = page.waitForResponse(/\/v1\/runs\?.*facets=true/);
   await page.goBack();
+  await shown(page, reloaded);
   await expect(bottom).toBeVisible();
+  await page.unrouteAll({ behavior: 'wait' });
 
   await console.grid.press('Home');
   const top = page.locator('[role=row][aria-rowindex="2"][data-run]');
   await expect(top).toBeVisible();
   await server.kill();
   await expect(console.state).toContainText('Reconnecting');
+  const again = page.waitForResponse(/\/v1\/runs\?.*since=/);
   await server.begin();
-  await expect(console.state).toHaveText('Connected');
+  await shown(page, again);
   await expect(top).toBeVisible();
   await console.grid.press('End');
   await expect(bottom).toBeVisible();
