@@ -451,6 +451,55 @@ async fn a_standard_app_brings_parameters_connections_and_settings() {
 }
 
 #[tokio::test]
+async fn app_settings_are_read_only_by_expressions() {
+    let dir = tempfile::tempdir().unwrap();
+    let app = dir.path().join("app");
+    let cases = [
+        ("v-@appsetting('KEY')", "v-@appsetting('KEY')"),
+        (
+            "call appsetting('KEY') please",
+            "call appsetting('KEY') please",
+        ),
+        ("@@appsetting('KEY')", "@@appsetting('KEY')"),
+        ("me@appsetting('KEY').com", "me@appsetting('KEY').com"),
+        ("@{appsetting('KEY')}/x", "kk/x"),
+        ("@appsetting('KEY')", "kk"),
+        (
+            "@{'}'}appsetting('KEY')@{AppSetting('KEY')}",
+            "}appsetting('KEY')kk",
+        ),
+        (
+            "@concat('appsetting(''KEY'')', appsetting('KEY'))",
+            "appsetting('KEY')kk",
+        ),
+    ];
+    let names: Vec<_> = (0..cases.len()).map(|index| format!("p{index}")).collect();
+    let parameters = names.iter().zip(&cases).map(|(name, (text, _))| {
+        let value = json!({ "type": "String", "value": text });
+        (name.clone(), value)
+    });
+    let parameters = Value::Object(parameters.collect());
+    let values: Vec<_> = names
+        .iter()
+        .map(|name| format!("@parameters('{name}')"))
+        .collect();
+    let mut reads = definition(&json!({}));
+    reads["outputs"] = json!({
+        "all": { "type": "Array", "value": values },
+        "plain": { "type": "String", "value": "call appsetting('KEY') please" }
+    });
+    let content = json!({ "definition": reads, "kind": "Stateful" });
+    file(&app, "W/workflow.json", &content);
+    file(&app, "parameters.json", &parameters);
+    let settings = json!({ "Values": { "KEY": "kk" } });
+    file(&app, "local.settings.json", &settings);
+    let outputs = out(dir.path(), app.to_str().unwrap(), &[]).await;
+    let wanted: Vec<_> = cases.iter().map(|(_, value)| *value).collect();
+    assert_eq!(outputs["all"], json!(wanted));
+    assert_eq!(outputs["plain"], "call appsetting('KEY') please");
+}
+
+#[tokio::test]
 async fn a_bad_file_of_an_app_is_reported_and_none_is_read_from_outside() {
     let dir = tempfile::tempdir().unwrap();
     let app = dir.path().join("app");

@@ -165,6 +165,29 @@ fn argument(call: &str) -> Option<(&str, &str)> {
     Some((name, rest.trim_start().strip_prefix(')')?))
 }
 
+/// Returns the offsets of the calls that read app settings in the expressions of a text. The expression is the whole
+/// text after a single `@`, or each part `@{…}`. A text literal in an expression contains no calls.
+fn calls_in_expressions(text: &str) -> Vec<usize> {
+    let mut found = Vec::new();
+    if text.starts_with("@@") || split_call(text).is_none() {
+        return found;
+    }
+    let text = text.to_ascii_lowercase();
+    let is_whole = text.starts_with('@') && !text.starts_with("@{");
+    let (mut is_inside, mut is_literal) = (is_whole, false);
+    for (at, letter) in text.char_indices() {
+        let (before, rest) = text.split_at(at);
+        match letter {
+            '\'' if is_inside => is_literal = !is_literal,
+            '}' if !is_literal => is_inside = is_whole,
+            '{' if !is_inside => is_inside = before.ends_with('@') && !before.ends_with("@@"),
+            'a' if is_inside && !is_literal && rest.starts_with(CALL) => found.push(at),
+            _ => {}
+        }
+    }
+    found
+}
+
 impl<F: Format> ActionReader<'_, F> {
     /// Replaces the calls that read app settings by the values of the settings.
     /// In a definition, a value becomes a string literal of an expression. In the value of a parameter (`bare`), the
@@ -176,33 +199,36 @@ impl<F: Format> ActionReader<'_, F> {
         bare: bool,
     ) -> Node {
         node.map_texts(&mut |text, span| {
-            split_call(&text.text)?;
-            Some(self.text_with_settings(&text.text, span, settings, bare))
+            let calls = calls_in_expressions(&text.text);
+            let calls = Some(calls).filter(|calls| !calls.is_empty())?;
+            Some(self.text_with_settings(&text.text, &calls, span, settings, bare))
         })
     }
 
     fn text_with_settings(
         &mut self,
         text: &str,
+        calls: &[usize],
         span: Span,
         settings: &Settings<'_>,
         bare: bool,
     ) -> Node {
         let mut out = String::new();
-        let mut rest = text;
-        while let Some((before, call)) = split_call(rest) {
-            let Some((name, after)) = argument(call) else {
-                break;
+        let mut end = 0;
+        for &at in calls {
+            let call = text.get(at + CALL.len()..);
+            let Some((name, after)) = call.and_then(argument) else {
+                continue;
             };
             let value = settings.setting(name).unwrap_or_else(|| {
                 self.missing_setting(name, span);
                 ""
             });
-            out.push_str(before);
+            out.push_str(text.get(end..at).unwrap_or_default());
             out.push_str(&format!("'{}'", value.replace('\'', "''")));
-            rest = after;
+            end = text.len() - after.len();
         }
-        out.push_str(rest);
+        out.push_str(text.get(end..).unwrap_or_default());
         let value = match bare {
             true => self.computed_value(&out, span),
             false => Value::text(out),
