@@ -15,11 +15,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
-use windlass_expression::Value;
+use windlass_expression::{Value, shared_key};
 use windlass_model::model::{
     Fault, HANDLER_NAMES, HandlerTarget, Name, Policy, Request, fault_kind,
 };
 use windlass_source::diagnostic::nearest;
+use windlass_value::shortened;
 
 #[derive(Clone)]
 pub(super) enum Target {
@@ -268,14 +269,11 @@ pub(super) fn as_reply(answer: Value) -> Result<Value, Fault> {
     };
     let status = part("statusCode", Value::Int(200));
     let output = Value::from_pairs([
-        ("statusCode", status.clone()),
+        ("statusCode", status),
         ("headers", part("headers", Value::from_pairs::<&str>([]))),
         ("body", body),
     ]);
-    match status_fault(&output) {
-        Some(fault) => Err(fault.output(output)),
-        None => Ok(output),
-    }
+    checked_status(output)
 }
 
 /// Puts the answer of a connector under the key `body`, because expressions of a Logic Apps definition read it with
@@ -284,22 +282,35 @@ pub(super) fn of_connector(value: Value) -> Result<Value, Fault> {
     if value.get("body").is_none() && value.get("statusCode").is_none() {
         return Ok(Value::from_pairs([("body", value)]));
     }
-    match status_fault(&value) {
-        Some(fault) => Err(fault.output(value)),
-        None => Ok(value),
-    }
+    checked_status(value)
 }
 
-/// Returns the fault if an answer has a status of 400 or above, from a server or a connector.
-fn status_fault(answer: &Value) -> Option<Fault> {
-    let code = answer.get("statusCode")?.as_int()?;
+/// Returns an answer of a handler or stub with its status as a number, which may be a text in the answer. A status of
+/// 400 or above is a fault, and so is a value that is not a status. Null is the same as a missing status.
+fn checked_status(mut answer: Value) -> Result<Value, Fault> {
+    let Some(status) = answer.get("statusCode").filter(|status| !status.is_null()) else {
+        return Ok(answer);
+    };
+    let Some(code) = status.as_whole().filter(|code| (100..1000).contains(code)) else {
+        let status = shortened(&status.to_text(), 20);
+        let what = "is not a valid `statusCode` of a handler or stub (expected e.g. 200)";
+        return Err(Fault::new(fault_kind::HTTP, format!("`{status}` {what}")));
+    };
+    if let Some(mut members) = answer
+        .as_object()
+        .filter(|_| status.as_int().is_none())
+        .cloned()
+    {
+        members.insert(shared_key("statusCode"), Value::Int(code));
+        answer = Value::object(members);
+    }
     if code < 400 {
-        return None;
+        return Ok(answer);
     }
     let message = format!("its handler or stub answered {code}");
     let mut fault = Fault::new(fault_kind::HTTP, message).code(code);
     fault.transient = code >= 500 || code == 408 || code == 429;
-    Some(fault)
+    Err(fault.output(answer))
 }
 
 /// Makes a handler's fault transient: a retry policy without `on` retries any failure of a handler

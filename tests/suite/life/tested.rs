@@ -298,6 +298,54 @@ cases:
 }
 
 #[test]
+fn a_status_of_an_answer_may_be_a_number_as_text() {
+    let folder = Folder::new();
+    folder.file(
+        "w.json",
+        r#"{"definition": {
+  "$schema": "https://schema.management.azure.com/providers/Microsoft.Logic/schemas/2016-06-01/workflowdefinition.json#",
+  "contentVersion": "1.0.0.0",
+  "triggers": {"manual": {"type": "Request", "kind": "Http"}},
+  "actions": {
+    "Page": {"type": "Http", "inputs": {"method": "GET", "uri": "https://example.org/"}, "runAfter": {}},
+    "Mail": {
+      "type": "ApiConnection",
+      "inputs": {"host": {"connection": {"name": "@parameters('$connections')['office365']['connectionId']"}}, "method": "post", "path": "/v2/Mail"},
+      "runAfter": {"Page": ["Succeeded"]}
+    }
+  },
+  "outputs": {
+    "page": {"type": "Integer", "value": "@outputs('Page')['statusCode']"},
+    "mail": {"type": "Integer", "value": "@outputs('Mail')['statusCode']"}
+  },
+  "parameters": {"$connections": {"type": "Object", "defaultValue": {"office365": {"connectionId": "c"}}}}
+}}"#,
+    );
+    let run = |page: Value, mail: Value| {
+        let stubs = json!({
+            "Page": { "statusCode": page, "body": 1 }, "Mail": { "statusCode": mail, "body": 1 }
+        });
+        folder.file("stubs.json", &stubs.to_string());
+        folder.run(&["run", "w.json", "--stub", "stubs.json", "-o", "json"])
+    };
+    let ran = run(json!("200"), json!("201"));
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let output: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(output, json!({ "page": 200, "mail": 201 }));
+    for (status, reason) in [
+        ("404", "answered 404"),
+        ("200.5", "`200.5` is not a valid `statusCode`"),
+        ("ok", "`ok` is not a valid `statusCode`"),
+    ] {
+        for (page, mail) in [(status, "200"), ("200", status)] {
+            let ran = run(json!(page), json!(mail));
+            assert_eq!(ran.code, Some(1), "{ran:?}");
+            assert!(ran.err.contains(reason), "{ran:?}");
+        }
+    }
+}
+
+#[test]
 fn a_run_with_stubs_does_not_continue_without_them() {
     let folder = Folder::new();
     folder.file(
