@@ -470,7 +470,7 @@ impl<'a> Reader<'a> {
         let text = node.as_str().unwrap_or_default();
         for reference in references {
             let span = name_of(&reference)
-                .and_then(|name| Some((find_name(text, name)?, name.len())))
+                .and_then(|name| Some((find_name(text, &reference, name)?, name.len())))
                 .map_or(node.span, |(offset, length)| {
                     node.place(self.content, offset, length)
                 });
@@ -554,10 +554,55 @@ pub(super) fn name_of(reference: &Reference) -> Option<&str> {
     }
 }
 
-/// Returns the byte offset of a name in an expression.
-/// The name is searched in quotes first, then after a dot, then anywhere.
-fn find_name(text: &str, name: &str) -> Option<usize> {
+/// Returns the functions and the maps that a reference reads by a name, in lower case. Empty if it has only the name.
+fn readers(reference: &Reference) -> &'static [&'static str] {
+    match reference {
+        Reference::Variable(_) => &["variables"],
+        Reference::State(_) => &["state"],
+        Reference::Action(_) => &[
+            "actionbody",
+            "actionoutputs",
+            "actions",
+            "body",
+            "formdatamultivalues",
+            "formdatavalue",
+            "multipartbody",
+            "outputs",
+        ],
+        Reference::Scope(_) => &["result"],
+        Reference::Input(_) => &["inputs"],
+        Reference::Items(_) => &["items"],
+        Reference::Loop(_) => &["iterationindexes", "loops"],
+        Reference::Parameter(_) => &["parameters"],
+        Reference::Secret(_) => &["secret", "secrets"],
+        Reference::Environment(_) => &["env"],
+        _ => &[],
+    }
+}
+
+/// Returns the byte offset of the name of a reference in an expression.
+/// The name is searched after its function or map (`variables('x')`, `variables.x`), then in quotes, then after a dot,
+/// then anywhere.
+fn find_name(text: &str, reference: &Reference, name: &str) -> Option<usize> {
     let (text, name) = (text.to_ascii_lowercase(), name.to_ascii_lowercase());
+    let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let is_read = |at: &usize| {
+        let (before, rest) = text.split_at(*at);
+        let reader = before.trim_end_matches(['\'', '"', '(', '[', '.', '?', ' ']);
+        let mut readers = readers(reference).iter();
+        before.ends_with(['\'', '"', '.'])
+            && rest
+                .get(name.len()..)
+                .is_some_and(|rest| !rest.starts_with(is_word))
+            && readers.any(|word| {
+                reader
+                    .strip_suffix(word)
+                    .is_some_and(|rest| !rest.ends_with(is_word))
+            })
+    };
+    if let Some((at, _)) = text.match_indices(&name).find(|(at, _)| is_read(at)) {
+        return Some(at);
+    }
     let quoted = |quote: char| Some(text.find(&format!("{quote}{name}{quote}"))? + 1);
     quoted('\'')
         .or_else(|| quoted('"'))

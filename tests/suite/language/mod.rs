@@ -508,6 +508,47 @@ fn every_fix_puts_its_mistake_right() {
 }
 
 #[test]
+fn a_fix_changes_the_name_behind_its_kind_of_reference() {
+    for (before, after) in [
+        (
+            "@add(outputs('total'),variables('total'))",
+            "@add(outputs('total'),variables('total1'))",
+        ),
+        (
+            "@add(outputs('total'),variables( 'total' ))",
+            "@add(outputs('total'),variables( 'total1' ))",
+        ),
+        (
+            "{{ actions.total.outputs + variables.total }}",
+            "{{ actions.total.outputs + variables.total1 }}",
+        ),
+        (
+            "{{ actions['total'].outputs + variables['total'] }}",
+            "{{ actions['total'].outputs + variables['total1'] }}",
+        ),
+        (
+            "{{ variables.total1 + variables.total }}",
+            "{{ variables.total1 + variables.total1 }}",
+        ),
+    ] {
+        let file = |inputs: &str| {
+            format!(
+                "variables: {{ total1: 1 }}\nactions:\n  total: {{ type: compose, inputs: 1 }}\n  sum:\n    \
+                 type: compose\n    runAfter: {{ total: [Succeeded] }}\n    inputs: \"{inputs}\"\n"
+            )
+        };
+        let bundle = Bundle::single("w.yaml", file(before));
+        let (_, found) = windlass_formats::read(&bundle, None, &Caps::default());
+        let lines = Lines::new(bundle.files[0].content());
+        let found = found.sorted();
+        let mut fixes = found.iter().flat_map(|one| one.fixes(&lines));
+        let fix = fixes.next().unwrap_or_else(|| panic!("{before}: no fix"));
+        let new = edited(bundle.files[0].content(), &fix.edits).unwrap();
+        assert_eq!(new, file(after));
+    }
+}
+
+#[test]
 fn every_function_has_a_signature_and_an_example() {
     for (name, min, max) in wdl_arities() {
         let function = wdl_functions()
