@@ -621,6 +621,26 @@ fn a_definition_is_completed() {
         "{\"definition\":{\"‸\"}}",
         &["triggers", "parameters", "outputs"],
     );
+    for (before, after) in [
+        ("‸", r#""B": ["Succeeded"]"#),
+        (r#""‸""#, r#""B""#),
+        (r#""B‸":["Failed"]"#, r#""B":["Failed"]"#),
+    ] {
+        let action = |name: &str| {
+            file(&format!(
+                r#""B":{{}},"A":{{"type":"Http","runAfter":{{{name}}}}}"#
+            ))
+        };
+        assert_eq!(taken(&action(before), "B"), action(after));
+    }
+    for (before, after) in [("‸", "b: [Succeeded]"), ("\"‸\"", "\"b\"")] {
+        let action = |name: &str| {
+            format!(
+                "actions:\n  b: {{ type: http }}\n  a:\n    type: http\n    runAfter: {{ {name} }}\n"
+            )
+        };
+        assert_eq!(taken(&action(before), "b"), action(after));
+    }
     let text = "{\"definition\":{\"actions\":{\n‸\n}}}";
     let new = "{\n\"${1:Compose}\": {\n  \"type\": \"Compose\",\n  \"inputs\": $2\n}\n}";
     assert!(

@@ -265,7 +265,11 @@ impl CompletionRequest<'_> {
             .is_some_and(|key| key.eq_ignore_ascii_case("runAfter"))
         {
             for name in self.siblings(path) {
-                let value = format!("{}[Succeeded]", insert(&name));
+                let value = match (complete || quoted, self.json) {
+                    (true, _) => name.clone(),
+                    (_, true) => format!("{}[\"Succeeded\"]", insert(&name)),
+                    _ => format!("{}[Succeeded]", insert(&name)),
+                };
                 let item = CompletionItem::new(name, Is::Action);
                 items.push(item.inserts(value, false));
             }
