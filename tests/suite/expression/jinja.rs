@@ -454,6 +454,14 @@ fn blocks() {
         r#""{a long piece of text with {braces}}\n{a long piece of text with {braces}}\n""#,
     );
     fails("{% include 'x' %}", "cannot use other templates");
+    for enabled in ["true", "'html'", "state.done"] {
+        let text = format!("{{% autoescape {enabled} %}}{{{{ '<' }}}}{{% endautoescape %}}");
+        fails(&text, "write `{{ text | escape }}`");
+    }
+    gives(
+        "{% autoescape false %}{{ '<' }}{% endautoescape %}{{ '<' | escape }}",
+        r#""<&lt;""#,
+    );
     fails("{% for x in state.n %}{% endfor %}", "not iterable");
     fails("{% if %}{% endif %}", "");
 }

@@ -88,6 +88,11 @@ impl Writer<'_> {
                 self.end("endset");
             }
             Stmt::AutoEscape(escape) => {
+                if !matches!(&escape.enabled, Expr::Const(enabled) if !enabled.value.is_true()) {
+                    self.trouble = Some(
+                        "`{% autoescape %}` is not supported: write `{{ text | escape }}` for each text",
+                    );
+                }
                 self.tag("autoescape");
                 self.expr(&escape.enabled);
                 self.push(" %}");
