@@ -61,6 +61,45 @@ test('24: the cursor and the chosen node are one', async ({ page, gallery }) => 
   await expect(editor.node('wait')).toHaveAttribute('aria-selected', 'true');
 });
 
+test('24: a concurrent change of a further file is shown, and not reverted', async ({ page, serve }) => {
+  const server = await serve();
+  const main = 'name: multi\nactions:\n  sub: { type: workflow, workflow: child.yaml, timeout: 1h }\n';
+  const child = (text: string): string => `name: child\nactions:\n  c: { type: compose, inputs: "${text}" }\n`;
+  const put = async (files: { path: string; text: string }[]): Promise<void> => {
+    expect((await server.ask('PUT', '/v1/workflows/multi', { text: main, file: 'multi.yaml', files })).status).toBeLessThan(300);
+  };
+  const stored = async (): Promise<Record<string, string>> =>
+    Object.fromEntries((await server.get('/v1/workflows/multi')).files.map((file: { path: string; text: string }) => [file.path, file.text]));
+  const save = async (text: string): Promise<void> => {
+    await editor.write(text);
+    await editor.right();
+    await page.keyboard.press('Control+s');
+    await editor.dialog.getByRole('button', { name: 'Save' }).click();
+  };
+  await put([{ path: 'child.yaml', text: child('one') }]);
+  const editor = new Editor(page, server.url);
+  await editor.open('?workflow=multi');
+  await editor.right();
+  await put([{ path: 'child.yaml', text: child('two') }]);
+  await save(`${main}# mine\n`);
+  await expect(page.getByTestId('conflict-file')).toHaveText(['multi.yaml', 'child.yaml']);
+  const parts = page.getByTestId('differs');
+  await expect(parts).toHaveCount(2);
+  await expect(parts.nth(1)).toContainText('two');
+  await expect(parts.nth(1).getByRole('radio', { name: 'Theirs' })).toBeChecked();
+  expect(await faults(page)).toEqual([]);
+  await editor.button('Save this').click();
+  await expect(editor.dialog).toHaveCount(0);
+  expect(await stored()).toEqual({ 'multi.yaml': `${main}# mine\n`, 'child.yaml': child('two') });
+  // The next save sends the merged file, and a choice of the own text is followed.
+  await put([{ path: 'child.yaml', text: child('three') }]);
+  await save(`${main}# ours\n`);
+  await parts.filter({ hasText: 'three' }).getByRole('radio', { name: 'Yours' }).check();
+  await editor.button('Save this').click();
+  await expect(editor.dialog).toHaveCount(0);
+  expect(await stored()).toEqual({ 'multi.yaml': `${main}# ours\n`, 'child.yaml': child('two') });
+});
+
 test('24: a concurrent change is shown side by side, and merged by hand', async ({ page, serve }) => {
   const server = await serve();
   const put = (text: string, headers = {}): Promise<unknown> => server.ask('PUT', '/v1/workflows/poll', { text }, headers);

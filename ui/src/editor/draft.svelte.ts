@@ -29,6 +29,13 @@ export interface Past {
   iteration: string;
 }
 
+/** A stored version of a workflow: the text of its main file, and its further files. */
+export interface Stored {
+  version: string | undefined;
+  text: string;
+  files: FileText[];
+}
+
 export class Draft {
   text = $state('');
   /** The text as it was stored or created. */
@@ -36,7 +43,9 @@ export class Draft {
   name = $state('');
   version = $state<string>();
   file = $state('workflow.yaml');
+  /** The further files of the text. Only a merge changes them. */
   files = $state.raw<FileText[]>([]);
+  savedFiles = $state.raw<FileText[]>([]);
   given = $state<string>();
   loading = $state(true);
   error = $state('');
@@ -61,7 +70,7 @@ export class Draft {
   private panelAbort: AbortController | undefined;
   private queue: Promise<unknown> = Promise.resolve();
 
-  dirty = $derived(this.text !== this.saved);
+  dirty = $derived(this.text !== this.saved || this.files !== this.savedFiles);
   wrong = $derived(this.answer !== undefined && !this.answer.valid);
   diagnostics = $derived(this.answer?.diagnostics ?? []);
   dialect = $derived(this.answer?.dialect ?? this.given ?? this.guess());
@@ -93,7 +102,7 @@ export class Draft {
 
   private begin(text: string, file: string, files: FileText[], dialect: string | undefined): void {
     this.file = file;
-    this.files = files;
+    this.files = this.savedFiles = files;
     this.given = dialect;
     this.state = stateOf(text, this.ends, () => this.diagnostics, false);
     this.saved = this.text = plain(this.state);
@@ -339,23 +348,41 @@ export class Draft {
     }
   }
 
-  /** Saves the text under a name. If another version is stored there, returns that version and its text. */
-  async keep(name: string, known: string | undefined): Promise<{ version: string | undefined; text: string } | undefined> {
+  /** Replaces the text and its further files with merged ones. The next save replaces the version `base`. */
+  merge(text: string, files: FileText[], base: Stored | undefined): void {
+    this.files = files;
+    if (base) {
+      if (same(files, base.files)) this.files = base.files;
+      this.savedFiles = base.files;
+      this.saved = base.text;
+      this.version = base.version;
+    }
+    if (text === this.text) void this.check();
+    else this.replace(text);
+  }
+
+  /** Saves the text under a name. If another version is stored there, returns that version. */
+  async keep(name: string, known: string | undefined): Promise<Stored | undefined> {
     const source = this.source();
+    const { files } = this;
     try {
       this.version = await requests.keep(name, { ...source, ...(this.name === name ? {} : { file: undefined }) }, known);
     } catch (error) {
       if (!(error instanceof Refusal) || error.status !== 412) throw error;
-      const { current } = error.problem;
-      if (current) return current;
       const { workflow, version } = await requests.storedWorkflow(name);
-      return { version, text: workflow.files[0]?.text ?? '' };
+      const [first, ...rest] = workflow.files;
+      return { version, text: first?.text ?? '', files: rest };
     }
     this.name = name;
     this.saved = source.text;
+    this.savedFiles = files;
     found(this, name);
     return undefined;
   }
+}
+
+function same(some: FileText[], others: FileText[]): boolean {
+  return some.length === others.length && some.every(({ path, text }) => others.some((other) => other.path === path && other.text === text));
 }
 
 function flat(symbols: Symbol[]): Symbol[] {
