@@ -180,4 +180,23 @@ test('the rows in view are loaded after Back, and after a restart of the server'
   await expect(top).toBeVisible();
   await console.grid.press('End');
   await expect(bottom).toBeVisible();
+test('Select all selects the runs of the list, and no later ones', async ({ page, serve }) => {
+  const server = await serve();
+  await keep(server, 'tiny');
+  await many(server, 130);
+  const console = new Console(page, server.url);
+  await console.open();
+  await console.listed();
+  await expect(console.state).toHaveText('Connected');
+  for (let n = 0; n < 5; n += 1) await server.post('/v1/runs', { workflow: 'tiny', run: `later-${n}` });
+  await expect(console.fresh).toBeVisible();
+  const total = (await page.getByTestId('total').textContent()) ?? '';
+  expect(total).not.toBe('135 runs');
+  await page.getByRole('button', { name: /^Select all/ }).click();
+  await expect(page.getByTestId('bulk')).toContainText(`${total} selected`);
+  // The later pages have no later runs either.
+  await console.grid.focus();
+  await page.keyboard.press('End');
+  await expect(console.row('r-000000')).toBeVisible();
+  await expect(page.getByTestId('total')).toHaveText(total);
 });

@@ -95,6 +95,11 @@ export class RunList {
     if (this.pages.size > MAX_PAGES) this.forget(first, last);
   }
 
+  /** The filter of exactly the runs in the list: later runs are left out. */
+  get snapshot(): RunFilter {
+    return { ...this.filter, until: this.filter.until || this.anchor };
+  }
+
   /** Returns the runs of the loaded rows. */
   known(): RunRow[] {
     return [...this.pages.values()].flat().filter((row) => row !== undefined);
@@ -104,8 +109,7 @@ export class RunList {
     const stop = new AbortController();
     this.inFlight.set(page, stop);
     try {
-      const until = this.filter.until ?? this.anchor;
-      this.keep(page, await this.request({ ...this.filter, until }, { offset: page * PAGE, limit: PAGE }, stop.signal));
+      this.keep(page, await this.request(this.snapshot, { offset: page * PAGE, limit: PAGE }, stop.signal));
       this.error = '';
     } catch (error) {
       if (!isAbort(error)) this.error = messageOf(error);
