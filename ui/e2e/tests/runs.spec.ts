@@ -200,3 +200,20 @@ test('Select all selects the runs of the list, and no later ones', async ({ page
   await expect(console.row('r-000000')).toBeVisible();
   await expect(page.getByTestId('total')).toHaveText(total);
 });
+
+test('a change of the filter clears the selection', async ({ page, serve }) => {
+  const server = await serve();
+  await keep(server, 'tiny');
+  await many(server, 3);
+  await server.run('approval.yaml', { run: 'asks' });
+  const console = new Console(page, server.url);
+  await console.open();
+  await console.listed();
+  await console.row('asks').getByRole('checkbox').click();
+  await expect(page.getByTestId('bulk')).toContainText('1 run selected');
+  await console.facet('Succeeded').click();
+  await expect(page.getByTestId('total')).toHaveText('3 runs');
+  await expect(page.getByTestId('bulk')).toHaveCount(0);
+  await console.facet('Succeeded').click();
+  await expect(console.row('asks').getByRole('checkbox')).not.toBeChecked();
+});
