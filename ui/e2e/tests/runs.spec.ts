@@ -217,3 +217,25 @@ test('a change of the filter clears the selection', async ({ page, serve }) => {
   await console.facet('Succeeded').click();
   await expect(console.row('asks').getByRole('checkbox')).not.toBeChecked();
 });
+
+test('Shift selects a range with the rows that are not loaded', async ({ page, serve }) => {
+  const server = await serve();
+  await keep(server, 'tiny');
+  await many(server, 650);
+  const console = new Console(page, server.url);
+  await console.open();
+  await console.listed();
+  await console.rows.first().getByRole('checkbox').click();
+  await console.grid.focus();
+  await page.keyboard.press('End');
+  const last = console.grid.locator('[aria-rowindex="651"]').getByRole('checkbox');
+  // If a page cannot be loaded, the selection does not change.
+  const broken = (url: URL): boolean => url.pathname === '/v1/runs' && url.searchParams.get('offset') === '300';
+  await page.route(broken, (route) => route.abort());
+  await last.click({ modifiers: ['Shift'] });
+  await expect(page.getByText('The selection is unchanged')).toBeVisible();
+  await expect(page.getByTestId('bulk')).toContainText('1 run selected');
+  await page.unroute(broken);
+  await last.click({ modifiers: ['Shift'] });
+  await expect(page.getByTestId('bulk')).toContainText('650 runs selected');
+});

@@ -105,6 +105,24 @@ export class RunList {
     return [...this.pages.values()].flat().filter((row) => row !== undefined);
   }
 
+  /** Returns the runs of the rows `from..=to`. Requests the pages that are not loaded. */
+  async range(from: number, to: number): Promise<string[]> {
+    const load = this.shownLoad;
+    const runs: string[] = [];
+    for (let page = Math.floor(from / PAGE); page * PAGE <= to; page += 1) {
+      if (!this.pages.has(page)) {
+        const answer = await this.request(this.snapshot, { offset: page * PAGE, limit: PAGE });
+        if (load !== this.shownLoad) throw new Error('The list was loaded again meanwhile.');
+        this.keep(page, answer);
+      }
+      this.pages.get(page)?.forEach((row, index) => {
+        const place = page * PAGE + index;
+        if (row && from <= place && place <= to) runs.push(row.run);
+      });
+    }
+    return runs;
+  }
+
   private async fetch(page: number): Promise<void> {
     const stop = new AbortController();
     this.inFlight.set(page, stop);
