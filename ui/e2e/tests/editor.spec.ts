@@ -195,3 +195,16 @@ for (const look of LOOKS) {
     });
   });
 }
+
+test('a save that gets no answer does not claim to be repeated', async ({ page, serve }) => {
+  const server = await serve();
+  await server.ask('PUT', '/v1/workflows/poll', { text: POLL });
+  const editor = new Editor(page, server.url);
+  await editor.open('?workflow=poll');
+  await editor.write(`${POLL}# mine\n`);
+  await editor.right();
+  await page.route('**/v1/workflows/poll', (route) => route.abort());
+  await page.keyboard.press('Control+s');
+  await editor.dialog.getByRole('button', { name: 'Save' }).click();
+  await expect(editor.dialog.getByRole('alert')).toHaveText('The server does not answer. It is unknown whether the command was carried out: check before you repeat it.');
+});

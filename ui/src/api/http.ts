@@ -15,8 +15,8 @@ export class Refusal extends Error {
 }
 
 export class Unreachable extends Error {
-  constructor() {
-    super('The server does not answer. The console retries automatically.');
+  constructor(isChange: boolean) {
+    super(`The server does not answer. ${isChange ? 'It is unknown whether the command was carried out: check before you repeat it.' : 'The console retries automatically.'}`);
   }
 }
 
@@ -35,6 +35,8 @@ export interface Ask {
   /** Receives the headers of an answer that is not a refusal. */
   answered?: (headers: Headers) => void;
   signal?: AbortSignal;
+  /** Whether the request changes something on the server. Without it, every method but GET does. */
+  isChange?: boolean;
 }
 
 export async function ask<Answer>(path: string, how: Ask = {}): Promise<Answer> {
@@ -42,6 +44,7 @@ export async function ask<Answer>(path: string, how: Ask = {}): Promise<Answer> 
   if (how.body !== undefined) headers['Content-Type'] = 'application/json';
   if (how.token !== undefined) headers['Authorization'] = `Bearer ${how.token}`;
   let response: Response;
+  let text: string;
   try {
     response = await fetch(`/v1${path}`, {
       method: how.method ?? 'GET',
@@ -51,11 +54,11 @@ export async function ask<Answer>(path: string, how: Ask = {}): Promise<Answer> 
       credentials: 'same-origin',
       cache: 'no-store',
     });
+    text = await response.text();
   } catch (error) {
     if (error instanceof DOMException && error.name === 'AbortError') throw error;
-    throw new Unreachable();
+    throw new Unreachable(how.isChange ?? (how.method ?? 'GET') !== 'GET');
   }
-  const text = await response.text();
   if (response.ok) how.answered?.(response.headers);
   if (response.ok) return text === '' ? (undefined as Answer) : parse<Answer>(text);
   if (response.status === 401) signedOut();
@@ -64,6 +67,10 @@ export async function ask<Answer>(path: string, how: Ask = {}): Promise<Answer> 
 
 export const post = <Name extends Operation>(path: string, body?: BodyOf<Name>, signal?: AbortSignal) =>
   ask<AnswerOf<Name>>(path, { method: 'POST', body, signal });
+
+/** Posts a question: the request has a body, but changes nothing. */
+export const inquire = <Name extends Operation>(path: string, body?: BodyOf<Name>, signal?: AbortSignal) =>
+  ask<AnswerOf<Name>>(path, { method: 'POST', body, signal, isChange: false });
 
 function refusal(status: number, title: string, text: string): Refusal {
   try {

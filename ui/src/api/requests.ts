@@ -5,9 +5,9 @@ import type { AnswerOf, BodyOf, BulkVerb, Json, QueryOf } from './types';
 const run = (id: string): string => `/runs/${encodeURIComponent(id)}`;
 
 export const me = () => ask<AnswerOf<'get_me'>>('/me');
-export const signIn = (token: string) => ask<void>('/session', { method: 'POST', token });
-export const redeem = (ticket: string) => ask<void>('/session', { method: 'POST', body: { ticket } });
-export const signOut = () => ask<void>('/session', { method: 'DELETE' });
+export const signIn = (token: string) => ask<void>('/session', { method: 'POST', token, isChange: false });
+export const redeem = (ticket: string) => ask<void>('/session', { method: 'POST', body: { ticket }, isChange: false });
+export const signOut = () => ask<void>('/session', { method: 'DELETE', isChange: false });
 
 export type RunFilter = Pick<QueryOf<'list_runs'>, 'status' | 'workflow' | 'text' | 'label' | 'since' | 'until'>;
 

@@ -1,5 +1,5 @@
 // The requests of the editor. Each request contains the text, because the server does not store it.
-import { ask, post, query } from '../api/http';
+import { ask, inquire, post, query } from '../api/http';
 import type { AnswerOf, BodyOf, Json, Schemas } from '../api/types';
 
 export type Position = Schemas['Position'];
@@ -23,21 +23,21 @@ export type ConditionTest = Schemas['ConditionTest'];
 export type Tried = Schemas['Tried'];
 
 export const validate = (source: Source, open: string, root: string, signal?: AbortSignal) =>
-  post<'validate_workflow'>(`/validate${query({ graph: true, open, root })}`, source, signal);
+  inquire<'validate_workflow'>(`/validate${query({ graph: true, open, root })}`, source, signal);
 export const complete = (source: Source, at: Position, signal?: AbortSignal) =>
-  post<'complete'>('/language/complete', { ...source, at }, signal);
+  inquire<'complete'>('/language/complete', { ...source, at }, signal);
 export const hover = (source: Source, at: Position, past: Pick<BodyOf<'hover'>, 'run' | 'iteration'>) =>
-  post<'hover'>('/language/hover', { ...source, at, ...past });
-export const symbols = (source: Source, signal?: AbortSignal) => post<'symbols'>('/language/symbols', source, signal);
+  inquire<'hover'>('/language/hover', { ...source, at, ...past });
+export const symbols = (source: Source, signal?: AbortSignal) => inquire<'symbols'>('/language/symbols', source, signal);
 export const panel = (source: Source, node: string, signal?: AbortSignal) =>
-  post<'get_panel'>('/language/panel', { ...source, node }, signal);
-export const edit = (source: Source, edits: Edit[]) => post<'edit_text'>('/language/edit', { ...source, edits });
-export const types = (dialect: string) => post<'get_types'>('/language/types', { dialect });
-export const stubs = (source: Source) => post<'get_stubs'>('/language/stubs', source);
+  inquire<'get_panel'>('/language/panel', { ...source, node }, signal);
+export const edit = (source: Source, edits: Edit[]) => inquire<'edit_text'>('/language/edit', { ...source, edits });
+export const types = (dialect: string) => inquire<'get_types'>('/language/types', { dialect });
+export const stubs = (source: Source) => inquire<'get_stubs'>('/language/stubs', source);
 export const tryAction = (source: Source, node: string, past: Omit<BodyOf<'try_action'>, keyof Source | 'node'>) =>
   post<'try_action'>('/language/try', { ...source, node, ...past });
 export const testCondition = (run: string, loop: string, condition: Json) =>
-  post<'test_condition'>(`/runs/${encodeURIComponent(run)}/test-condition`, { loop, condition });
+  inquire<'test_condition'>(`/runs/${encodeURIComponent(run)}/test-condition`, { loop, condition });
 export const start = (source: Source, how: Pick<Schemas['StartRun'], 'input' | 'stubs'>) =>
   post<'start_run'>('/runs', { ...source, ...how });
 
