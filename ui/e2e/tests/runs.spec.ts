@@ -180,6 +180,8 @@ test('the rows in view are loaded after Back, and after a restart of the server'
   await expect(top).toBeVisible();
   await console.grid.press('End');
   await expect(bottom).toBeVisible();
+});
+
 test('Select all selects the runs of the list, and no later ones', async ({ page, serve }) => {
   const server = await serve();
   await keep(server, 'tiny');
