@@ -51,7 +51,10 @@ impl Certificate {
     pub fn reload(&self) -> Result<bool, ServeError> {
         // The read of a pipe might never end.
         let other = [&self.files.cert, &self.files.key];
-        if let Some(path) = other.into_iter().find(|path| path.exists() && !path.is_file()) {
+        if let Some(path) = other
+            .into_iter()
+            .find(|path| path.exists() && !path.is_file())
+        {
             return Err(unusable(path, &"it is not a regular file"));
         }
         let content = read(&self.files)?;

@@ -290,11 +290,18 @@ fn a_renewed_certificate_needs_no_restart() {
         assert!(logged.contains(name) && logged.contains(why), "{logged}");
         assert!(is_trusted(&first[0]));
     };
-    broken("key.pem", &second[1], "not the key of the first certificate");
+    broken(
+        "key.pem",
+        &second[1],
+        "not the key of the first certificate",
+    );
     write(dir.path(), "key.pem", &first[1]);
     let other = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
     broken("cert.pem", &format!("{}{other}", first[0]), "certificate 2");
-    let [start, _] = first[0].split_once("-----END").map(|(a, b)| [a, b]).unwrap();
+    let [start, _] = first[0]
+        .split_once("-----END")
+        .map(|(a, b)| [a, b])
+        .unwrap();
     broken("cert.pem", start, "-----END CERTIFICATE-----` is missing");
     // The read of a pipe would never end.
     std::fs::remove_file(&key).unwrap();

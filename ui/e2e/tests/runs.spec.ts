@@ -241,3 +241,27 @@ test('Shift selects a range with the rows that are not loaded', async ({ page, s
   await last.click({ modifiers: ['Shift'] });
   await expect(page.getByTestId('bulk')).toContainText('650 runs selected');
 });
+
+test('a deleted run leaves the list and the counts, and its page says so', async ({ page, context, serve }) => {
+  // The stream is in the tab then.
+  await context.addInitScript(() => Object.assign(window, { SharedWorker: undefined }));
+  const server = await serve();
+  await keep(server, 'tiny');
+  await many(server, 2);
+  for (const run of ['r-000000', 'r-000001']) await server.result(run);
+  await server.run('approval.yaml', { run: 'asks' });
+  const console = new Console(page, server.url);
+  await console.open();
+  await expect(console.state).toHaveText('Connected');
+  await expect(page.getByTestId('total')).toHaveText('3 runs');
+  const other = new Console(await context.newPage(), server.url);
+  await other.open('/runs/r-000000');
+  await expect(other.page.getByTestId('run-status')).toBeVisible();
+  await expect(other.state).toHaveText('Connected');
+  await server.post('/v1/prune', { workflow: 'tiny', older_than: 'PT0S' });
+  await expect(other.page.getByText('Unknown run r-000000')).toBeVisible();
+  await expect(page.getByTestId('total')).toHaveText('1 run');
+  await expect(console.rows).toHaveCount(1);
+  await expect(console.row('asks')).toBeVisible();
+  await expect(console.facet('Succeeded')).toHaveText(/0$/);
+});

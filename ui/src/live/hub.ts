@@ -99,6 +99,7 @@ export class Hub {
     listen('hello', (data) => this.greeted(parse<Hello>(data)));
     listen('rows', (data) => this.rows(parse<RunRow[]>(data)));
     listen('run', (data) => this.rows([parse<RunRow>(data)]));
+    listen('gone', (data) => this.gone(parse<string[]>(data)));
     listen('status', (data) => this.status(parse<StatusReport>(data)));
     stream.onopen = () => {
       this.failures = 0;
@@ -117,6 +118,11 @@ export class Hub {
 
   private rows(rows: RunRow[]): void {
     for (const client of this.clients) if (client.topics.has('*')) client.send({ kind: 'rows', rows });
+  }
+
+  private gone(runs: string[]): void {
+    for (const run of runs) this.statuses.delete(run);
+    this.broadcast({ kind: 'gone', runs });
   }
 
   private status(status: StatusReport): void {

@@ -8,6 +8,8 @@ interface Listener {
   topic: Topic;
   rows?: (rows: RunRow[]) => void;
   status?: (status: StatusReport) => void;
+  /** Called with the ids of runs that were deleted. */
+  gone?: (runs: string[]) => void;
   /** Called after a time without the server, because shown data may be outdated. */
   again?: () => void;
   /** Called when the first stream has begun: changes before it are not sent. */
@@ -74,6 +76,8 @@ class Live {
       }
     } else if (message.kind === 'rows') {
       for (const listener of this.listeners) listener.rows?.(message.rows);
+    } else if (message.kind === 'gone') {
+      for (const listener of this.listeners) listener.gone?.(message.runs);
     } else {
       // The message that was in flight for the shortest time is the most exact.
       const ahead = Date.parse(message.status.at) - Date.now();

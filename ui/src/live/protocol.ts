@@ -18,4 +18,5 @@ export type FromHub =
   | { kind: 'connection'; connection: Connection }
   | { kind: 'hello'; hello: Hello; after: Beginning }
   | { kind: 'rows'; rows: RunRow[] }
+  | { kind: 'gone'; runs: string[] }
   | { kind: 'status'; status: StatusReport };

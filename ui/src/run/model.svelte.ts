@@ -66,7 +66,7 @@ export class RunModel {
   constructor(readonly id: string) {}
 
   start(): () => void {
-    const stop = live.listen({ topic: this.id, status: (status) => this.take(status), again: () => void this.reload() });
+    const stop = live.listen({ topic: this.id, status: (status) => this.take(status), gone: (runs) => runs.includes(this.id) && void this.load(), again: () => void this.reload() });
     void this.load();
     return () => {
       stop();

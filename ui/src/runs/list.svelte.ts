@@ -35,16 +35,18 @@ export class RunList {
   private loads = 0;
   private shownLoad = 0;
   private anchor: string | undefined;
+  private goneTimer: ReturnType<typeof setTimeout> | undefined;
   private facetTimer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(readonly filter: RunFilter) {}
 
   listen(): () => void {
-    const stop = live.listen({ topic: '*', rows: (rows) => this.patch(rows), again: () => this.again(), begun: () => void this.load() });
+    const stop = live.listen({ topic: '*', rows: (rows) => this.patch(rows), gone: (runs) => this.drop(runs), again: () => this.again(), begun: () => void this.load() });
     return () => {
       stop();
       clearTimeout(this.facetTimer);
-      this.facetTimer = undefined;
+      clearTimeout(this.goneTimer);
+      this.facetTimer = this.goneTimer = undefined;
     };
   }
 
@@ -166,6 +168,20 @@ export class RunList {
     else for (const row of rows) this.recent.set(row.run, row);
     this.update(rows);
     this.facetTimer ??= setTimeout(() => void this.count(), 2_000);
+  }
+
+  /** Removes deleted runs: requests the pages again, because later rows move up. */
+  private drop(runs: string[]): void {
+    for (const run of runs) {
+      this.places.delete(run);
+      this.unknown.delete(run);
+      this.recent.delete(run);
+    }
+    this.fresh = this.unknown.size;
+    this.goneTimer ??= setTimeout(() => {
+      this.goneTimer = undefined;
+      this.again();
+    }, 500);
   }
 
   private update(rows: RunRow[]): void {
