@@ -58,7 +58,7 @@ pub(super) enum PreviousRun {
         is_late: bool,
     },
     /// The run has ended.
-    Ended { began: Timestamp, at: Timestamp },
+    Ended { at: Timestamp },
 }
 
 impl PreviousRun {
@@ -71,7 +71,7 @@ impl PreviousRun {
         match self {
             Self::None => false,
             Self::UnderWay { .. } => true,
-            Self::Ended { at, .. } => at >= time,
+            Self::Ended { at } => at >= time,
         }
     }
 }
@@ -188,24 +188,25 @@ fn decide_each(
         },
         ..dropped
     };
-    let is_behind = times.len() > 1
-        || now.since(first) > LATE_AFTER
-        || first < past.process_start
-        || matches!(earlier, PreviousRun::UnderWay { is_late: true });
+    // The overlap policy applies to times that came due in this process, so that the schedule does not fall further and
+    // further behind. If the process could not start runs for a minute, as in an outage, the times count as missed.
+    let was_missed = first < past.process_start;
+    // One time also waits for the end of a late run, because that run is the one that is late.
+    let is_late = matches!(earlier, PreviousRun::UnderWay { is_late: true });
+    let waits = was_missed || now.since(first) > LATE_AFTER || (is_late && times.len() == 1);
     match (earlier, schedule.overlap) {
         (PreviousRun::UnderWay { .. }, Overlap::Allow) => until_then(first, true),
-        (PreviousRun::UnderWay { .. }, overlap) if is_behind || overlap == Overlap::Queue => {
-            Decision {
-                next: Some(now.plus(BEHIND_AFTER)),
-                ..dropped
-            }
-        }
+        (PreviousRun::UnderWay { .. }, overlap) if waits || overlap == Overlap::Queue => Decision {
+            next: Some(now.plus(BEHIND_AFTER)),
+            ..dropped
+        },
         (PreviousRun::UnderWay { .. }, Overlap::Skip) => until_then(first, false),
+        (PreviousRun::UnderWay { .. }, Overlap::Replace) => {
+            until_then(times.last().copied().unwrap_or(first), true)
+        }
         // Times that were due while this process was running, and before the previous run ended, were not missed. One
         // run is started for all of them.
-        (PreviousRun::Ended { began, at }, Overlap::Queue)
-            if first >= began.max(past.process_start) =>
-        {
+        (PreviousRun::Ended { at }, Overlap::Queue) if !was_missed => {
             let waited = times.iter().rev().find(|time| **time <= at);
             until_then(waited.copied().unwrap_or(first), true)
         }

@@ -158,7 +158,6 @@ impl Engine {
     fn earlier(&self, run: Option<&str>) -> PreviousRun {
         match run.map(|run| self.inspector().header(run)) {
             Some(Ok(header)) if header.status.is_final() => PreviousRun::Ended {
-                began: header.started_at,
                 at: header.updated_at,
             },
             Some(Ok(header)) => PreviousRun::UnderWay {

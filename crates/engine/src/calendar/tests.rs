@@ -198,7 +198,6 @@ fn what_overlaps_and_what_was_missed() {
     assert_eq!((waits.start, waits.until), (None, None));
     // Times that waited for the previous run were not missed, however long they waited. Later times were missed.
     let ended = PreviousRun::Ended {
-        began: one,
         at: at("2026-11-21T05:20:00Z"),
     };
     let freed = decided(&queue, "2026-11-21T05:20:01Z", ended);
@@ -339,28 +338,79 @@ fn each_missed_time_is_decided_in_order() {
 #[test]
 fn times_that_waited_in_the_queue_are_one_and_missed_ones_are_each() {
     let all = hourly(Overlap::Queue, Missed::RunAll);
-    let ended = |began: &str| PreviousRun::Ended {
-        began: at(began),
+    let ended = PreviousRun::Ended {
         at: at("2026-11-21T05:20:00Z"),
     };
     let past = since(at("2026-11-21T01:00:00Z"));
     let now = at("2026-11-21T05:20:01Z");
-    let start = |began| decide(&all, past, now, ended(began)).start;
-    assert_eq!(
-        start("2026-11-21T01:00:00Z"),
-        Some(at("2026-11-21T05:00:00Z"))
-    );
-    assert_eq!(
-        start("2026-11-21T04:30:00Z"),
-        Some(at("2026-11-21T02:00:00Z"))
-    );
-    // The run began before the restart, so the first times may have been due while no process was running.
+    let waited = decide(&all, past, now, ended).start;
+    assert_eq!(waited, Some(at("2026-11-21T05:00:00Z")));
+    // The first times were due while no process was running.
     let restarted = Past {
         process_start: at("2026-11-21T03:30:00Z"),
         ..past
     };
-    let decision = decide(&all, restarted, now, ended("2026-11-21T01:00:00Z"));
+    let decision = decide(&all, restarted, now, ended);
     assert_eq!(decision.start, Some(at("2026-11-21T02:00:00Z")));
+}
+
+/// Runs of 2.2 seconds, for a schedule of every second. `until` is decided when the process starts at `start`. Returns
+/// the times with a run, with the delay of each start in milliseconds.
+fn runs_of_two_seconds(overlap: Overlap, until: &str, start: &str) -> Vec<(Timestamp, u64)> {
+    let schedule = Schedule {
+        overlap,
+        missed: Missed::RunAll,
+        ..cron("* * * * * *", None)
+    };
+    let process_start = at(start);
+    let mut past = Past {
+        process_start,
+        ..since(at(until))
+    };
+    let (mut now, mut runs) = (process_start, Vec::<(Timestamp, u64)>::new());
+    while now < process_start.plus(Duration::from_secs(60)) {
+        let earlier = runs.last().map_or(PreviousRun::None, |(time, delay)| {
+            let end = time.plus(Duration::from_millis(delay + 2_200));
+            match end <= now {
+                true => PreviousRun::Ended { at: end },
+                false => PreviousRun::UnderWay {
+                    is_late: *delay > 10_000,
+                },
+            }
+        });
+        let decision = decide(&schedule, past, now, earlier);
+        past.until = decision.until.unwrap_or(past.until);
+        if let Some(time) = decision.start {
+            let delay = now.since(time).as_millis();
+            runs.push((time, u64::try_from(delay).unwrap()));
+        }
+        // A decision takes a few milliseconds.
+        now = decision
+            .next
+            .unwrap()
+            .max(now)
+            .plus(Duration::from_millis(5));
+    }
+    runs
+}
+
+#[test]
+fn a_schedule_that_makes_up_for_missed_times_catches_up() {
+    let begin = "2026-11-21T05:00:00Z";
+    for overlap in [Overlap::Queue, Overlap::Skip, Overlap::Replace] {
+        for until in ["2026-11-21T05:00:00Z", "2026-11-21T04:59:50Z"] {
+            let runs = runs_of_two_seconds(overlap, until, begin);
+            let (_, delay) = *runs.last().unwrap();
+            assert!(delay < 3_000, "{overlap:?} {until} {delay}");
+            // Each of the missed times has a run.
+            let missed = runs.iter().filter(|(time, _)| *time < at(begin)).count() as i64;
+            assert_eq!(
+                missed,
+                (at(begin).0 - at(until).0 - 1).max(0) / 1_000,
+                "{overlap:?}"
+            );
+        }
+    }
 }
 
 #[test]
