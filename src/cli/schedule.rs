@@ -16,7 +16,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 use windlass_engine::report::{ScheduleReport, ScheduledTime};
-use windlass_engine::{ErrorCode, Timestamp, Value, now};
+use windlass_engine::{ErrorCode, RunStatus, Timestamp, Value, now};
 
 pub async fn run(global: &Global, screen: Screen, args: &ScheduleArgs) -> Result<Exit, Failure> {
     match &args.command {
@@ -54,7 +54,7 @@ async fn pause(global: &Global, args: &PauseScheduleArgs, pause: bool) -> Result
     })
 }
 
-/// Starts runs for the times in a range that have no run yet.
+/// Starts runs for the times in a range that have no run yet, and continues the unfinished runs of the others.
 /// The ids of the runs contain the times. So the same command continues where an earlier command stopped.
 async fn backfill(global: &Global, screen: Screen, args: &BackfillArgs) -> Result<Exit, Failure> {
     let (name, from, to) = (&args.name, &args.from, args.to.as_deref());
@@ -77,22 +77,22 @@ async fn backfill(global: &Global, screen: Screen, args: &BackfillArgs) -> Resul
             },
         );
     }
-    let (there, missing): (Vec<_>, Vec<_>) =
-        times.into_iter().partition(|time| time.status.is_some());
-    if !there.is_empty() {
-        let count = counted(there.len() as u64, "time");
+    let has_ended = |time: &ScheduledTime| time.status.is_some_and(RunStatus::is_final);
+    let (ended, open): (Vec<_>, Vec<_>) = times.into_iter().partition(has_ended);
+    if !ended.is_empty() {
+        let count = counted(ended.len() as u64, "time");
         screen.say(format!(
-            "{count} skipped that have runs already: --dry-run lists them"
+            "{count} skipped whose run has ended: --dry-run lists them"
         ));
     }
     let setup = Setup::existing(global, screen, &args.owner)?;
     let mut session = Session::attach(setup).await?;
     session.warn_ignored_flags(&args.owner.handlers, false);
     let mut signals = Signals::new()?;
-    let begun = run_times(&mut session, &mut signals, (global, screen), args, &missing).await;
+    let begun = run_times(&mut session, &mut signals, (global, screen), args, &open).await;
     session.close(&mut signals).await;
     if !matches!(begun, Ok(Exit::Succeeded)) {
-        screen.say("the same command continues: it skips the times that have runs");
+        screen.say("the same command continues: it skips the times whose run has ended");
     }
     begun
 }
@@ -119,15 +119,30 @@ async fn run_times(
                 labels: &labels,
                 scheduled_time: Some(time.time),
             };
-            match session.start(&new).await {
-                Ok(()) => {
-                    screen.say(format!("run {}", time.run));
-                    runs.push(time.run.clone());
+            let is_new = match time.status {
+                Some(_) => false,
+                None => match session.start(&new).await {
+                    Ok(()) => true,
+                    // Another command, or the schedule itself, has already started this run.
+                    Err(failure) if failure.code() == Some(ErrorCode::RunExists) => false,
+                    Err(failure) => return Err(failure),
+                },
+            };
+            if !is_new {
+                match session.status(&time.run).await.map(|report| report.status) {
+                    Some(status) if status.is_final() => continue,
+                    // A paused run stays paused. Its follower reports how to resume it.
+                    Some(RunStatus::Paused) => {}
+                    _ => session.resume(&time.run).await?,
                 }
-                // Another command, or the schedule itself, has already started this run.
-                Err(failure) if failure.code() == Some(ErrorCode::RunExists) => {}
-                Err(failure) => return Err(failure),
             }
+            let how = if is_new {
+                ""
+            } else {
+                " is unfinished: following it"
+            };
+            screen.say(format!("run {}{how}", time.run));
+            runs.push(time.run.clone());
         }
         worst = worst.max(follow(session, &runs, &view, signals).await?);
         // A run is paused, or the user has stopped this process. No further runs are started.

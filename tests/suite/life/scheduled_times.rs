@@ -295,6 +295,63 @@ fn a_backfill_runs_each_time_once() {
 }
 
 #[test]
+fn a_killed_backfill_continues_its_unfinished_runs() {
+    let place = Place::new();
+    let go = place.dir.path().join("go");
+    let text = format!(
+        "schedule: '30 2 * * *'\nactions:\n  \
+         a: {{ type: shell, run: \"until test -e {}; do sleep 0.05; done\" }}\n  \
+         b: {{ type: compose, inputs: \"@schedule('time')\" }}\noutputs: \"@outputs('b')\"\n",
+        go.display()
+    );
+    let file = place.file("n.yaml", &text);
+    assert!(place.run(&["workflow", "put", "n", &file]).status.success());
+    let range = [
+        "schedule",
+        "backfill",
+        "n",
+        "--from",
+        "2026-11-01",
+        "--to",
+        "2026-11-05",
+        "--concurrency",
+        "2",
+    ];
+    let statuses = || -> Vec<String> {
+        let output = place.run(&["list", "-o", "json"]);
+        let listed: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        let runs = listed.as_array().into_iter().flatten();
+        runs.map(|run| run["status"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let mut child = place.command(&range).spawn().unwrap();
+    let deadline = std::time::Instant::now() + PATIENCE;
+    while statuses().len() < 2 {
+        assert!(std::time::Instant::now() < deadline, "it starts no runs");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+
+    // A paused run stays paused, and the command says how it is resumed.
+    let paused = "n-at-20261101T023000Z";
+    assert!(place.run(&["pause", paused]).status.success());
+    std::fs::write(&go, "").unwrap();
+    let output = place.run(&range);
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(7), "{stderr}");
+    assert!(stderr.contains("resume: windlass resume"), "{stderr}");
+    assert!(!stderr.contains("skipped"), "{stderr}");
+    assert!(place.run(&["resume", paused]).status.success());
+
+    let output = place.run(&range);
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{stderr}");
+    assert!(stderr.contains("2 times skipped"), "{stderr}");
+    assert_eq!(statuses(), ["Succeeded"; 4]);
+}
+
+#[test]
 fn what_cannot_be_backfilled_is_reported() {
     let place = Place::new();
     let file = place.file("nightly.yaml", NIGHTLY);
