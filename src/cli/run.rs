@@ -121,7 +121,6 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
     }
     let mut session = Session::attach(setup).await?;
     session.warn_ignored_flags(&args.handlers, true);
-    session.note_environment(&workflow);
     let new = NewRun {
         id: &id,
         source: Source::Loaded(&workflow),

@@ -500,7 +500,6 @@ async fn run_file(
     let setup = Setup::new(global, screen, server, options, true);
     let mut session = Session::attach(setup).await?;
     session.warn_ignored_flags(&args.handlers, true);
-    session.note_environment(&workflow);
     let events = EventArgs { events: None };
     let done = async {
         loop {
@@ -619,6 +618,7 @@ async fn begin(
         None | Some(Err(_)) => {
             screen.say(format!("resuming {id}"));
             session.resume(id).await?;
+            session.note_environment(workflow);
         }
     }
     follow(session, &[id.to_owned()], view, &mut signals).await

@@ -101,6 +101,9 @@ impl Session {
         let started = self.started.get_mut();
         let started = started.unwrap_or_else(PoisonError::into_inner);
         started.extend(handle.map(|run| (run.id().to_owned(), run)));
+        if let Source::Loaded(workflow) = new.source {
+            self.note_environment(workflow);
+        }
         Ok(())
     }
 

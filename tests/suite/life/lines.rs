@@ -47,6 +47,15 @@ fn a_request_of_another_process_has_its_environment() {
         let note = "note: another process owns the store and executes the run";
         folder.run(line).left(0, &[note]);
     }
+    // The note is about a run that was started.
+    let line = |code| ["try", "--id", "same", "--", "sh", "-c", code];
+    folder
+        .run(&line("true"))
+        .left(0, &["note: another process"]);
+    let refused = folder
+        .run(&line(":"))
+        .left(2, &["there is a run same already"]);
+    assert!(!refused.err.contains("note:"), "{refused:?}");
     server.stop();
 }
 
