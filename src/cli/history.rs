@@ -3,6 +3,7 @@
 use super::access::inspect;
 use super::args::{Amount, Global, HistoryArgs};
 use super::exit::{Exit, Failure};
+use super::follow::target_flag;
 use super::format;
 use super::output::{self, Format, Screen};
 use super::watch::{Shown, show};
@@ -28,7 +29,7 @@ pub async fn run(global: &Global, screen: Screen, args: &HistoryArgs) -> Result<
             screen.say(format!("and {} earlier: --iterations all", report.earlier));
         }
         if !args.watch.watch {
-            for message in missing_parts(&report) {
+            for message in missing_parts(global, &report) {
                 screen.say(message);
             }
         }
@@ -59,12 +60,13 @@ pub async fn report(
 }
 
 /// Returns messages about those parts of the history that are no longer stored.
-pub fn missing_parts(report: &HistoryReport) -> Vec<String> {
+pub fn missing_parts(global: &Global, report: &HistoryReport) -> Vec<String> {
     let run = &report.run;
     let iterations = (report.forgotten > 0).then(|| {
         format!(
-            "the first {} iterations are not listed: `windlass export {run}` has the first ones and the failed ones",
-            report.forgotten
+            "the first {} iterations are not listed: `windlass export{} {run}` has the first ones and the failed ones",
+            report.forgotten,
+            target_flag(global)
         )
     });
     let events = (report.forgotten_events > 0).then(|| {

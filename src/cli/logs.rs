@@ -55,7 +55,7 @@ pub async fn logs(global: &Global, screen: Screen, args: &LogsArgs) -> Result<Ex
                 () = tokio::time::sleep(EVERY) => continue,
             }
         };
-        for message in missing_parts(&report) {
+        for message in missing_parts(global, &report) {
             screen.say(message);
         }
         let events = report.events.unwrap_or_default();

@@ -284,6 +284,8 @@ fn history_says_what_it_no_longer_has() {
         stderr.contains(&format!("the first {gone} iterations are not listed")),
         "{stderr}"
     );
+    let export = format!("`windlass export --state {} r`", place.state().display());
+    assert!(stderr.contains(&export), "{stderr}");
     // A run with few iterations lacks nothing in its report.
     let few = place.run(&["run", &file, "--id", "few", "--max-count", "5000"]);
     assert!(few.status.success(), "{few:?}");
