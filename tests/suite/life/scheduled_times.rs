@@ -325,11 +325,11 @@ fn a_killed_backfill_continues_its_unfinished_runs() {
             .collect()
     };
     let mut child = place.command(&range).spawn().unwrap();
-    let deadline = std::time::Instant::now() + PATIENCE;
-    while statuses().len() < 2 {
-        assert!(std::time::Instant::now() < deadline, "it starts no runs");
+    let has_started = (0..1_200).any(|_| {
         std::thread::sleep(Duration::from_millis(50));
-    }
+        statuses().len() == 2
+    });
+    assert!(has_started, "{:?}", statuses());
     child.kill().unwrap();
     child.wait().unwrap();
 

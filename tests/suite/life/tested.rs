@@ -325,7 +325,7 @@ fn a_status_of_an_answer_may_be_a_number_as_text() {
         let stubs = json!({
             "Page": { "statusCode": page, "body": 1 }, "Mail": { "statusCode": mail, "body": 1 }
         });
-        folder.file("stubs.json", &stubs.to_string());
+        folder.file("stubs.json", stubs.to_string());
         folder.run(&["run", "w.json", "--stub", "stubs.json", "-o", "json"])
     };
     let ran = run(json!("200"), json!("201"));
