@@ -50,18 +50,16 @@ impl Certificate {
     /// As in [`open`](Self::open). The former certificate remains in use.
     pub fn reload(&self) -> Result<bool, ServeError> {
         // The read of a pipe might never end.
-        let other = [&self.files.cert, &self.files.key];
-        if let Some(path) = other
-            .into_iter()
-            .find(|path| path.exists() && !path.is_file())
-        {
+        let mut paths = [&self.files.cert, &self.files.key].into_iter();
+        if let Some(path) = paths.find(|path| path.exists() && !path.is_file()) {
             return Err(unusable(path, &"it is not a regular file"));
         }
         let content = read(&self.files)?;
-        let is_same = |loaded: &Loaded| loaded.content == content;
-        if is_same(&self.loaded.read().unwrap_or_else(PoisonError::into_inner)) {
+        let loaded = self.loaded.read().unwrap_or_else(PoisonError::into_inner);
+        if loaded.content == content {
             return Ok(false);
         }
+        drop(loaded);
         let key = parse(&self.files, &content)?;
         *self.loaded.write().unwrap_or_else(PoisonError::into_inner) = Loaded { content, key };
         Ok(true)

@@ -436,22 +436,25 @@ async fn reload(
             return;
         };
         read = back;
-        let why = result.as_ref().err().cloned();
         match result {
-            Ok(true) => tracing::info!("the {name} was read again"),
-            Err(why) if found.as_ref() == Some(&why) && logged != found => {
-                tracing::error!(
-                    why,
-                    "the {name} is not valid: the former one remains in use"
-                );
-                logged = Some(why);
+            Ok(is_changed) => {
+                if is_changed {
+                    tracing::info!("the {name} was read again");
+                }
+                (found, logged) = (None, None);
             }
-            Ok(false) | Err(_) => {}
+            Err(why) => {
+                let why = Some(why);
+                if found == why && logged != why {
+                    tracing::error!(
+                        why,
+                        "the {name} is not valid: the former one remains in use"
+                    );
+                    logged.clone_from(&why);
+                }
+                found = why;
+            }
         }
-        if why.is_none() {
-            logged = None;
-        }
-        found = why;
     }
 }
 

@@ -283,7 +283,7 @@ fn a_renewed_certificate_needs_no_restart() {
         list.output().unwrap().status.success()
     };
     assert!(is_trusted(&first[0]));
-    // Files that are not valid are not used, and the server goes on with the former ones.
+    // An invalid file is not used, and the former certificate remains in use.
     let broken = |name: &str, content: &str, why: &str| {
         write(dir.path(), name, content);
         let logged = server.log_until("the TLS certificate is not valid");
