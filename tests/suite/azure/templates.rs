@@ -330,6 +330,22 @@ async fn collections_are_read_as_a_deployment_does() {
             json!({"a": 1, "b": {}}),
         ),
         (
+            format!("[mapValues({object}, lambda('x', string(lambdaVariables('x'))))]"),
+            json!({"a": "1", "b": "{\"c\":2}"}),
+        ),
+        (
+            String::from(
+                "[groupBy(createArray('ox', 'cow', 'yak', 'emu'), lambda('x', length(lambdaVariables('x'))))]",
+            ),
+            json!({"2": ["ox"], "3": ["cow", "yak", "emu"]}),
+        ),
+        // The members of what only a deployment knows are unknown.
+        (String::from("[items(reference('x').map)]"), json!([])),
+        (
+            String::from("[mapValues(reference('x').map, lambda('x', 1))]"),
+            json!({}),
+        ),
+        (
             String::from("[dateTimeToEpoch('2001-09-09T01:46:40Z')]"),
             json!(1_000_000_000),
         ),
@@ -343,7 +359,7 @@ async fn collections_are_read_as_a_deployment_does() {
         &[
             (
                 "[indexFromEnd(createArray('x', 'y', 'z'), 4)]",
-                "`indexFromEnd` asks for item 4 from the end, of 3",
+                "`indexFromEnd` requests item 4 from the end, of 3",
             ),
             (
                 "[indexFromEnd(createArray('x', 'y', 'z'), 0)]",
@@ -354,6 +370,14 @@ async fn collections_are_read_as_a_deployment_does() {
                 "`shallowMerge` needs an array of objects",
             ),
             ("[tryGet(createObject())]", "needs 2 or more arguments"),
+            (
+                "[tryIndexFrmEnd(createArray(1), 1)]",
+                "did you mean `tryIndexFromEnd`?",
+            ),
+            (
+                "[mapValues(createArray(1), lambda('x', 1))]",
+                "`mapValues` needs an object, and has array",
+            ),
         ],
     )
     .await;

@@ -1,95 +1,194 @@
-//! Functions of deployment expressions on objects, arrays and text.
-//! They are those that WDL does not have or defines differently.
+//! Functions of deployment expressions on objects, arrays and text, which WDL does not have or defines differently.
 
-use super::functions::{as_text, member};
+use super::functions::{as_text, member, wdl};
 use std::sync::Arc;
 use windlass_expression::{Object, Value};
 
-/// Calls a function of this module.
-/// Returns `None` if the function, or its form with these arguments, is not in this module.
-pub(super) fn call(name: &str, lower: &str, arguments: &[Value]) -> Result<Option<Value>, String> {
-    Ok(Some(match (lower, arguments) {
-        ("contains", [Value::Object(map), key]) => {
+type Checked = Result<(), String>;
+type Computed = Result<Value, String>;
+
+/// Makes the error for an argument of the wrong type.
+fn wrong(name: &str, wanted: &str, value: &Value) -> String {
+    format!("`{name}` needs {wanted}, and has {}", value.kind())
+}
+
+/// An object contains a key; a text contains a number. Other arguments are as in WDL.
+pub(super) fn contains(arguments: &[Value]) -> Computed {
+    match arguments {
+        [Value::Object(map), key] => {
             let key = as_text(key);
             let same = |own: &Arc<str>| own.eq_ignore_ascii_case(&key);
-            Value::Bool(map.keys().any(same))
+            Ok(Value::Bool(map.keys().any(same)))
         }
-        ("contains", [Value::String(text), part @ Value::Int(_)]) => {
-            Value::Bool(text.contains(&as_text(part)))
+        [Value::String(text), part @ Value::Int(_)] => {
+            Ok(Value::Bool(text.contains(&as_text(part))))
         }
-        ("createobject", pairs) if pairs.len() % 2 == 1 => {
-            let given = pairs.len();
-            return Err(format!(
-                "`{name}` needs keys and values in turn, and has {given} arguments"
-            ));
+        _ => wdl("contains", arguments.to_vec()),
+    }
+}
+
+pub(super) fn create_object(arguments: &[Value]) -> Computed {
+    let (pairs, []) = arguments.as_chunks::<2>() else {
+        let given = arguments.len();
+        return Err(format!(
+            "`createObject` needs keys and values in turn, and has {given} arguments"
+        ));
+    };
+    let pairs = pairs.iter();
+    let pairs = pairs.map(|[key, value]| (Arc::from(as_text(key)), value.clone()));
+    Ok(Value::object(pairs.collect()))
+}
+
+pub(super) fn flatten(arguments: &[Value]) -> Computed {
+    let lists = arguments
+        .first()
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    let items = lists.filter_map(Value::as_array).flatten();
+    Ok(Value::array(items.cloned().collect()))
+}
+
+pub(super) fn check_flatten(arguments: &[Value]) -> Checked {
+    let is_list = |value: &Value| value.as_array().is_some();
+    check_all(arguments, is_list, "flatten", "an array of arrays")
+}
+
+/// Refuses an argument that is not an array of values of this kind.
+fn check_all(
+    arguments: &[Value],
+    is_valid: fn(&Value) -> bool,
+    name: &str,
+    wanted: &str,
+) -> Checked {
+    let is_wrong = |value: &&Value| value.as_array().is_none_or(|all| !all.iter().all(is_valid));
+    match arguments.iter().find(is_wrong) {
+        Some(value) => Err(wrong(name, wanted, value)),
+        None => Ok(()),
+    }
+}
+
+pub(super) fn items(arguments: &[Value]) -> Computed {
+    let pair = |(key, value): (&Arc<str>, &Value)| {
+        Value::from_pairs([("key", Value::text(&**key)), ("value", value.clone())])
+    };
+    let members = arguments.first().and_then(Value::as_object);
+    let mut pairs: Vec<_> = members.into_iter().flat_map(Object::iter).collect();
+    pairs.sort_by_key(|(key, _)| (*key).clone());
+    Ok(Value::array(pairs.into_iter().map(pair).collect()))
+}
+
+pub(super) fn object_keys(arguments: &[Value]) -> Computed {
+    let members = arguments.first().and_then(Value::as_object);
+    let keys = members.into_iter().flat_map(Object::keys);
+    Ok(Value::array(keys.map(|key| Value::text(&**key)).collect()))
+}
+
+pub(super) fn check_object(name: &str, arguments: &[Value]) -> Checked {
+    match arguments.iter().find(|value| value.as_object().is_none()) {
+        Some(value) => Err(wrong(name, "an object", value)),
+        None => Ok(()),
+    }
+}
+
+/// An object has a length, too.
+pub(super) fn length(arguments: &[Value]) -> Computed {
+    match arguments {
+        [Value::Object(map)] => Ok(Value::Int(i64::try_from(map.len()).unwrap_or(i64::MAX))),
+        _ => wdl("length", arguments.to_vec()),
+    }
+}
+
+pub(super) fn shallow_merge(arguments: &[Value]) -> Computed {
+    let maps = arguments
+        .first()
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    let members = maps.filter_map(Value::as_object).flat_map(Object::iter);
+    let members = members.map(|(key, value)| (key.clone(), value.clone()));
+    Ok(Value::object(members.collect()))
+}
+
+pub(super) fn check_shallow_merge(arguments: &[Value]) -> Checked {
+    let is_object = |value: &Value| value.as_object().is_some();
+    check_all(arguments, is_object, "shallowMerge", "an array of objects")
+}
+
+/// A text without its first characters, which may be fewer than the count.
+pub(super) fn skip(arguments: &[Value]) -> Computed {
+    match arguments {
+        [Value::String(text), Value::Int(count)] => Ok(Value::text(
+            text.chars().skip(at_least_none(*count)).collect::<String>(),
+        )),
+        _ => wdl("skip", arguments.to_vec()),
+    }
+}
+
+/// The first characters of a text, which may be fewer than the count.
+pub(super) fn take(arguments: &[Value]) -> Computed {
+    match arguments {
+        [Value::String(text), Value::Int(count)] => Ok(Value::text(
+            text.chars().take(at_least_none(*count)).collect::<String>(),
+        )),
+        _ => wdl("take", arguments.to_vec()),
+    }
+}
+
+/// A text may be split at several separators.
+pub(super) fn split(arguments: &[Value]) -> Computed {
+    match arguments {
+        [Value::String(text), Value::Array(by)] => Ok(split_by_any(text, by)),
+        _ => wdl("split", arguments.to_vec()),
+    }
+}
+
+pub(super) fn try_get(arguments: &[Value]) -> Computed {
+    let (base, keys) = arguments.split_first().unwrap_or((&Value::Null, &[]));
+    keys.iter()
+        .try_fold(base.clone(), |base, key| member(&base, key, true))
+}
+
+pub(super) fn index_from_end(arguments: &[Value]) -> Computed {
+    item_from_end(arguments).ok_or_else(|| {
+        let back = arguments.get(1).and_then(Value::as_int).unwrap_or_default();
+        let count = arguments
+            .first()
+            .and_then(Value::as_array)
+            .map_or(0, |items| items.len());
+        format!("`indexFromEnd` requests item {back} from the end, of {count}")
+    })
+}
+
+pub(super) fn try_index_from_end(arguments: &[Value]) -> Computed {
+    Ok(item_from_end(arguments).unwrap_or_default())
+}
+
+fn item_from_end(arguments: &[Value]) -> Option<Value> {
+    let [Value::Array(items), Value::Int(back)] = arguments else {
+        return None;
+    };
+    let index = items.len().checked_sub(at_least_none(*back))?;
+    items.get(index).cloned()
+}
+
+pub(super) fn check_index(name: &str, arguments: &[Value]) -> Checked {
+    match arguments {
+        [items, back] if items.as_array().is_none() || back.as_int().is_none() => {
+            Err(wrong(name, "an array and a whole number", items))
         }
-        ("createobject", pairs) => {
-            let pairs = pairs.chunks(2).filter_map(|pair| match pair {
-                [key, value] => Some((Arc::from(as_text(key)), value.clone())),
-                _ => None,
-            });
-            Value::object(pairs.collect())
+        _ => Ok(()),
+    }
+}
+
+/// Objects are merged recursively.
+pub(super) fn union(arguments: &[Value]) -> Computed {
+    match arguments {
+        [first, rest @ ..] if arguments.iter().all(|value| value.as_object().is_some()) => {
+            Ok(rest.iter().fold(first.clone(), merged))
         }
-        ("flatten", [Value::Array(lists)]) => {
-            let items = lists.iter().filter_map(Value::as_array).flatten();
-            Value::array(items.cloned().collect())
-        }
-        ("items", [Value::Object(map)]) => {
-            let pair = |(key, value): (&Arc<str>, &Value)| {
-                Value::from_pairs([("key", Value::text(&**key)), ("value", value.clone())])
-            };
-            let mut pairs: Vec<_> = map.iter().collect();
-            pairs.sort_by_key(|(key, _)| (*key).clone());
-            Value::array(pairs.into_iter().map(pair).collect())
-        }
-        ("length", [Value::Object(map)]) => {
-            Value::Int(i64::try_from(map.len()).unwrap_or(i64::MAX))
-        }
-        ("objectkeys", [Value::Object(map)]) => {
-            Value::array(map.keys().map(|key| Value::text(&**key)).collect())
-        }
-        ("shallowmerge", [Value::Array(maps)]) => {
-            let maps = maps.iter().filter_map(Value::as_object);
-            let members = maps.flat_map(Object::iter);
-            Value::object(
-                members
-                    .map(|(key, value)| (key.clone(), value.clone()))
-                    .collect(),
-            )
-        }
-        ("skip", [Value::String(text), Value::Int(count)]) => {
-            Value::text(text.chars().skip(at_least_none(*count)).collect::<String>())
-        }
-        ("split", [Value::String(text), Value::Array(by)]) => split_by_any(text, by),
-        ("take", [Value::String(text), Value::Int(count)]) => {
-            Value::text(text.chars().take(at_least_none(*count)).collect::<String>())
-        }
-        ("tryget", [base, keys @ ..]) => {
-            let found = keys
-                .iter()
-                .try_fold(base.clone(), |base, key| member(&base, key, true));
-            found?
-        }
-        ("indexfromend" | "tryindexfromend", [Value::Array(items), Value::Int(back)]) => {
-            let at = items.len().checked_sub(at_least_none(*back));
-            match at.and_then(|at| items.get(at)) {
-                Some(item) => item.clone(),
-                None if lower == "tryindexfromend" => Value::Null,
-                None => {
-                    let count = items.len();
-                    return Err(format!(
-                        "`{name}` asks for item {back} from the end, of {count}"
-                    ));
-                }
-            }
-        }
-        ("union", [first @ Value::Object(_), rest @ ..])
-            if rest.iter().all(|value| value.as_object().is_some()) =>
-        {
-            rest.iter().fold(first.clone(), merged)
-        }
-        _ => return Ok(None),
-    }))
+        _ => wdl("union", arguments.to_vec()),
+    }
 }
 
 /// Converts a count. A negative count becomes 0.

@@ -1,11 +1,12 @@
 //! Evaluates the expressions of an ARM template. Nothing is deployed.
 
-use super::arguments::{check_count, check_kinds};
 use super::expression::{Expr, inside, parse};
 use super::functions::{
-    StandInKind, call, function_name, member, resolve_stand_in, stand_in_kind, typed_stand_in,
+    Body, Function, function_name, member, resolve_stand_in, suggest_function, wdl,
 };
+use super::lambda::exactly;
 use super::names::{Frame, Slot, ValueOrigins, null};
+use super::resources::typed_stand_in;
 use super::values::declared;
 use crate::missing::MissingInputs;
 use crate::reader::Reader;
@@ -329,71 +330,81 @@ impl Deployment<'_, '_> {
 
     fn call(&mut self, name: &str, arguments: &[Expr]) -> Outcome<Value> {
         let lower = function_name(name);
-        match stand_in_kind(&lower) {
-            Some(StandInKind::Value) => self.seen.stand_ins += 1,
-            Some(StandInKind::Whole) => {
-                self.seen.stand_ins += 1;
-                self.seen.unknown += 1;
-            }
-            None => {}
+        let frame = self.frames.last();
+        if let Some(declared) = frame.and_then(|frame| frame.functions.get(&lower)).cloned() {
+            let values = self.eval_all(arguments)?;
+            return self.call_declared_function(name, &declared, values);
         }
-        check_count(name, &lower, arguments.len())?;
-        if let Some(value) = self.call_with_lambda(name, &lower, arguments)? {
-            return self.count_value(value);
+        let Some(function) = Function::find(&lower) else {
+            let why = format!("unknown deployment function `{name}`");
+            return Err(NoValue::Unknown(why, suggest_function(name)));
+        };
+        self.seen.count(function.stand_in);
+        function.check_count(arguments.len())?;
+        match function.body {
+            Body::Lazy(body) => {
+                let value = body(self, name, arguments)?;
+                self.count_value(value)
+            }
+            Body::Eager(body) => Ok(body(&self.eval_arguments(&function, arguments)?)?),
+            Body::Wdl => Ok(wdl(
+                function.name,
+                self.eval_arguments(&function, arguments)?,
+            )?),
         }
-        match (lower.as_str(), arguments) {
-            ("parameters", [name]) => {
-                let name = self.eval(name)?;
-                let found = self.parameter(name.as_str().unwrap_or_default())?;
-                return self.count_value(found.to_value());
-            }
-            ("variables", [name]) => {
-                let name = self.eval(name)?;
-                let found = self.variable(name.as_str().unwrap_or_default())?;
-                return self.count_value(found.to_value());
-            }
-            ("if", [condition, yes, no]) => {
-                let before = self.seen;
-                let holds = self.eval(condition)?;
-                let chosen = match holds {
-                    Value::Bool(true) => yes,
-                    Value::Bool(false) => no,
-                    // A value that only a deployment knows counts as false here. A missing value was already reported,
-                    // and also counts as false.
-                    _ if self.seen.since(before).is_uncertain() => no,
-                    other => {
-                        let kind = other.kind();
-                        let why = format!("`if` needs true or false first, and has {kind}");
-                        return Err(NoValue::Reason(why));
-                    }
-                };
-                return self.eval(chosen);
-            }
-            ("copyindex", given) => return self.copy_index(given),
-            ("reference" | "listcallbackurl", _) => return call(name, Vec::new()),
-            (list, _) if list.starts_with("list") => return call(name, Vec::new()),
-            _ => {}
-        }
+    }
+
+    fn eval_arguments(&mut self, function: &Function, arguments: &[Expr]) -> Outcome<Vec<Value>> {
         let before = self.seen;
-        let values: Outcome<Vec<Value>> = arguments.iter().map(|one| self.eval(one)).collect();
-        let values = values?;
-        for value in &values {
-            self.count(value)?;
-        }
-        let seen = self.seen.since(before);
-        let own = self
-            .frames
-            .last()
-            .and_then(|frame| frame.functions.get(&lower));
-        if let Some(function) = own.cloned() {
-            return self.call_declared_function(name, &function, values);
-        }
+        let values = self.eval_all(arguments)?;
         // A value that only a deployment knows may be valid, and a missing value was already reported. So neither is
         // checked.
-        if !seen.is_uncertain() {
-            check_kinds(name, &lower, &values)?;
+        if !self.seen.since(before).is_uncertain() {
+            (function.check)(&values)?;
         }
-        call(name, values)
+        Ok(values.into_iter().map(resolve_stand_in).collect())
+    }
+
+    fn eval_all(&mut self, arguments: &[Expr]) -> Outcome<Vec<Value>> {
+        let mut values = Vec::with_capacity(arguments.len());
+        for argument in arguments {
+            let value = self.eval(argument)?;
+            values.push(self.count_value(value)?);
+        }
+        Ok(values)
+    }
+
+    pub(super) fn read_parameter(&mut self, arguments: &[Expr]) -> Outcome<Value> {
+        let [name] = exactly(arguments)?;
+        let name = self.eval(name)?;
+        let found = self.parameter(name.as_str().unwrap_or_default())?;
+        Ok(found.to_value())
+    }
+
+    pub(super) fn read_variable(&mut self, arguments: &[Expr]) -> Outcome<Value> {
+        let [name] = exactly(arguments)?;
+        let name = self.eval(name)?;
+        let found = self.variable(name.as_str().unwrap_or_default())?;
+        Ok(found.to_value())
+    }
+
+    /// Evaluates `if(condition, yes, no)`.
+    pub(super) fn choose(&mut self, arguments: &[Expr]) -> Outcome<Value> {
+        let [condition, yes, no] = exactly(arguments)?;
+        let before = self.seen;
+        let chosen = match self.eval(condition)? {
+            Value::Bool(true) => yes,
+            Value::Bool(false) => no,
+            // A value that only a deployment knows counts as false here. A missing value was already reported, and
+            // also counts as false.
+            _ if self.seen.since(before).is_uncertain() => no,
+            other => {
+                let kind = other.kind();
+                let why = format!("`if` needs true or false first, and has {kind}");
+                return Err(NoValue::Reason(why));
+            }
+        };
+        self.eval(chosen)
     }
 
     /// Charges the budget for a value that is read or computed.
@@ -408,7 +419,7 @@ impl Deployment<'_, '_> {
         Ok(value)
     }
 
-    fn copy_index(&mut self, arguments: &[Expr]) -> Outcome<Value> {
+    pub(super) fn copy_index(&mut self, arguments: &[Expr]) -> Outcome<Value> {
         let copies = self.frames.last().map(|frame| frame.copies.clone());
         let copies = copies.unwrap_or_default();
         let mut index = copies.last().map(|(_, index)| *index);

@@ -2,18 +2,19 @@
 //! This module finds the workflows among the resources of a template, as a deployment would create them. `compute`
 //! evaluates the template's expressions. Nothing is deployed.
 
-mod arguments;
 mod collections;
 mod compute;
 mod expression;
 mod functions;
 mod lambda;
 mod names;
+mod resources;
+mod text;
 mod time;
 mod values;
 
 pub(crate) use compute::parameter_stand_in;
-pub(crate) use functions::workflow_resource;
+pub(crate) use resources::workflow_resource;
 
 use crate::missing::MissingInputs;
 use crate::reader::Reader;

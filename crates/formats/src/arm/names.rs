@@ -1,6 +1,7 @@
 //! The names that an ARM template defines: parameters with their values, variables, and functions.
 
 use super::expression::inside;
+use super::functions::StandIn;
 use super::values::{declared, is_nullable};
 use std::collections::BTreeMap;
 use windlass_expression::Value;
@@ -45,6 +46,12 @@ impl ValueOrigins {
     /// Returns true if a value that only a deployment knows, or a missing value, may be the reason for a wrong value.
     pub fn is_uncertain(self) -> bool {
         self.unknown > 0 || self.misses > 0
+    }
+
+    /// Counts the call of a function whose result may be a stand-in.
+    pub fn count(&mut self, part: StandIn) {
+        self.stand_ins += usize::from(!matches!(part, StandIn::None));
+        self.unknown += usize::from(matches!(part, StandIn::Whole));
     }
 
     pub fn add(&mut self, more: Self) {

@@ -1,7 +1,7 @@
 //! The date functions of deployment expressions.
 //! In a deployment, a year has 365 days and a month has 30, so that every duration has a fixed length.
 
-use super::functions::shared;
+use super::functions::{as_text, wdl};
 use chrono::{Datelike, NaiveDateTime, TimeDelta};
 use windlass_expression::Value;
 use windlass_value::time::parse_nominal_duration;
@@ -14,36 +14,49 @@ const COMPACT: &str = "%Y%m%dT%H%M%SZ";
 /// decimals.
 const EXACT: &str = "%Y-%m-%dT%H:%M:%S%.9f";
 
+/// The time at which every deployment happens, because this crate uses no clock.
+const NOW: &str = "2000-01-01T00:00:00Z";
+
+/// Computes `utcNow(format)`.
+pub(super) fn now(arguments: &[Value]) -> Result<Value, String> {
+    let form = arguments.first().map_or("yyyyMMddTHHmmssZ".into(), as_text);
+    formatted("formatDateTime", Value::text(NOW), &form)
+}
+
 /// Formats a value with a format in the notation of .NET.
 pub(super) fn formatted(function: &str, value: Value, form: &str) -> Result<Value, String> {
-    shared(function, vec![value, Value::text(form)])
+    wdl(function, vec![value, Value::text(form)])
 }
 
 /// Computes `dateTimeAdd(base, duration, format)`.
-pub(super) fn add(base: &str, duration: &str, form: &str) -> Result<Value, String> {
-    let length = parse_duration(duration).ok_or_else(|| {
+pub(super) fn add(arguments: &[Value]) -> Result<Value, String> {
+    let [base, duration, form] =
+        [0, 1, 2].map(|index| arguments.get(index).map(as_text).unwrap_or_default());
+    let length = parse_duration(&duration).ok_or_else(|| {
         format!("`dateTimeAdd` needs a duration such as P1D or -PT1H30M, and has `{duration}`")
     })?;
-    let (moment, zone) = parse_instant(base)?;
+    let (moment, zone) = parse_instant(&base)?;
     let moment = moment
         .checked_add_signed(length)
         .filter(|moment| (1..=9999).contains(&moment.year()))
         .ok_or_else(|| String::from("`dateTimeAdd` returns a year outside of 1 to 9999"))?;
     let moment = Value::text(format!("{}{zone}", moment.format(EXACT)));
-    let form = if form.is_empty() { SECONDS } else { form };
+    let form = if form.is_empty() { SECONDS } else { &form };
     formatted("formatDateTime", moment, form)
 }
 
 /// Computes `dateTimeFromEpoch(seconds)`.
-pub(super) fn from_epoch(seconds: Value) -> Result<Value, String> {
+pub(super) fn from_epoch(arguments: &[Value]) -> Result<Value, String> {
+    let seconds = arguments.first().cloned().unwrap_or_default();
     let epoch = Value::text("1970-01-01T00:00:00Z");
-    let moment = shared("addSeconds", vec![epoch, seconds])?;
+    let moment = wdl("addSeconds", vec![epoch, seconds])?;
     formatted("formatDateTime", moment, SECONDS)
 }
 
 /// Computes `dateTimeToEpoch(moment)`.
-pub(super) fn to_epoch(text: &str) -> Result<Value, String> {
-    let (moment, _) = parse_instant(text)?;
+pub(super) fn to_epoch(arguments: &[Value]) -> Result<Value, String> {
+    let text = arguments.first().map(as_text).unwrap_or_default();
+    let (moment, _) = parse_instant(&text)?;
     Ok(Value::Int(moment.and_utc().timestamp()))
 }
 
