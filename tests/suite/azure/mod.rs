@@ -1,6 +1,7 @@
 //! Logic Apps definitions in the forms in which they are published.
 
 mod cases;
+mod keys;
 mod loading;
 mod samples;
 mod templates;

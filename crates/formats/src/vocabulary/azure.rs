@@ -30,6 +30,7 @@ const fn inputs(value: Type) -> Key {
 
 const COMMON: &[Key] = &[
     key("type", Type::Any, "the type of the action"),
+    key("kind", TEXT, "a variant of the type; no effect, except of Expression"),
     key("runAfter", Type::MapOf(&Type::ListOf(&Type::AnyCase(STATUSES))), "the actions that must end first, each with the accepted statuses"),
     key("description", TEXT, "for people; no effect"),
     key("metadata", Type::Any, "for people; no effect"),
@@ -49,6 +50,8 @@ const COMMON: &[Key] = &[
 ];
 
 const TIMEOUT: Key = key("limit", open![key("timeout", TEXT, "ISO 8601, such as PT1H")], "how long the action may take");
+
+const SCHEMA: Key = key("schema", OBJECT, "the JSON Schema of the body, for designers; no effect");
 
 const REQUEST: &[Key] = &[
     required("method", Type::AnyCase(METHODS), ""),
@@ -88,12 +91,12 @@ const TYPES: &[Action] = &[
     action(
         "HttpWebhook",
         "sends a request with a callback address, and waits for a request to that address",
-        &[inputs(open![required("subscribe", Type::Map(&HTTP), "has the address @{listCallbackUrl()}"), key("unsubscribe", Type::Map(&HTTP), "")]), TIMEOUT],
+        &[inputs(open![required("subscribe", Type::Map(&HTTP), "has the address @{listCallbackUrl()}"), key("unsubscribe", Type::Map(&HTTP), ""), SCHEMA]), TIMEOUT],
     ),
     action(
         "Response",
         "the answer to the request that started the run",
-        &[inputs(open![required("statusCode", NUMBER_OR_TEXT, "from 100 to 599"), key("headers", OBJECT, ""), key("body", Type::Any, "")])],
+        &[inputs(open![required("statusCode", NUMBER_OR_TEXT, "from 100 to 599"), key("headers", OBJECT, ""), key("body", Type::Any, ""), SCHEMA])],
     ),
     action("Compose", "its output is its inputs", &[inputs(Type::Any)]),
     action(
@@ -199,7 +202,7 @@ const TYPES: &[Action] = &[
             key("queries", OBJECT, ""),
             key("body", Type::Any, ""),
             RETRY_POLICY,
-        ])],
+        ]), TIMEOUT],
     ),
     action(
         "ServiceProvider",
@@ -212,11 +215,11 @@ const TYPES: &[Action] = &[
                 "",
             ),
             RETRY_POLICY,
-        ])],
+        ]), TIMEOUT],
     ),
-    action("Function", "a call of a function: a handler does its work", &[inputs(OBJECT)]),
+    action("Function", "a call of a function: a handler does its work", &[inputs(OBJECT), TIMEOUT]),
     action("Workflow", "a call of another workflow: a handler does its work", &[inputs(OBJECT), TIMEOUT]),
-    action("JavaScriptCode", "a script: a handler does its work", &[inputs(open![required("code", TEXT, "")])]),
+    action("JavaScriptCode", "a script: a handler does its work", &[inputs(open![required("code", TEXT, "")]), TIMEOUT]),
 ];
 
 const EXPRESSION_KINDS: &[&str] = &[
