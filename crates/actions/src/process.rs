@@ -232,6 +232,7 @@ impl Processes {
                 }
             }
         };
+        wait_after_stop_signal(status).await;
         Ok(ProcessOutput::new(status, &stdout, stderr))
     }
 
@@ -264,11 +265,24 @@ impl Running {
                 child.wait().await
             }
         };
-        Ok(ProcessOutput::new(
-            status.map_err(ProcessError::Broken)?,
-            &[],
-            stderr,
-        ))
+        let status = status.map_err(ProcessError::Broken)?;
+        wait_after_stop_signal(status).await;
+        Ok(ProcessOutput::new(status, &[], stderr))
+    }
+}
+
+/// Waits a moment if a signal killed the command that also stops Windlass.
+///
+/// A signal to the process group of Windlass (Ctrl-C, `timeout`, a service manager) also reaches a command that has
+/// just been started and is not yet in its own group. Then Windlass stops, which drops this future. So the command is
+/// executed again after the restart, and does not count as failed.
+async fn wait_after_stop_signal(status: ExitStatus) {
+    const STOP_TIME: Duration = Duration::from_secs(1);
+    let signal = status
+        .signal()
+        .and_then(|signal| Signal::try_from(signal).ok());
+    if let Some(Signal::SIGHUP | Signal::SIGINT | Signal::SIGTERM) = signal {
+        tokio::time::sleep(STOP_TIME).await;
     }
 }
 

@@ -88,6 +88,28 @@ fn what_is_in_flight_is_cut_and_repeated_under_its_key() {
     assert_eq!(keys[0], keys[1]);
 }
 
+/// Ctrl-C and a service manager send a signal to the whole process group. A command that was just started may not yet
+/// be in its own group. Here, the command sends the signal to both processes.
+#[test]
+fn a_command_that_dies_of_the_signal_that_stops_windlass_is_repeated() {
+    for signal in ["INT", "TERM", "HUP"] {
+        let place = Place::new();
+        let open = place.dir.path().join("open");
+        let script = format!(
+            "[ -e {0} ] || {{ touch {0}; kill -{signal} $PPID; kill -{signal} $$; }}",
+            open.display()
+        );
+        let workflow = json!({ "actions": { "hit": { "type": "shell", "run": script } } });
+        let file = place.file("hit.json", &workflow.to_string());
+        let stopped = place.run(&["run", &file, "--id", "r"]);
+        assert_eq!(stopped.status.code(), Some(7), "{signal} {stopped:?}");
+        let resumed = place.run(&["resume"]);
+        assert!(resumed.status.success(), "{signal} {resumed:?}");
+        let status = place.json(&["status", "r", "-o", "json"]);
+        assert_eq!(status["status"], "Succeeded", "{signal} {status}");
+    }
+}
+
 #[test]
 fn a_taken_id_stays_taken_while_the_owner_ends() {
     let place = Place::new();
