@@ -290,6 +290,7 @@ fn of_schedule(error: &ScheduleError) -> ErrorCode {
         ScheduleError::NoSignal { .. } => ErrorCode::NoSignal,
         ScheduleError::RefusedAnswer { .. } => ErrorCode::RefusedAnswer,
         ScheduleError::Answered { .. } => ErrorCode::Answered,
+        ScheduleError::SignalIdReused { .. } => ErrorCode::KeyReused,
         ScheduleError::Broken { .. } => ErrorCode::Internal,
         ScheduleError::Busy => ErrorCode::Busy,
         ScheduleError::Stopped => ErrorCode::Unavailable,

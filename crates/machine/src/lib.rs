@@ -85,7 +85,7 @@ pub use past_state::{
 pub use path::printable;
 pub use record::{ActionRecord, LoopEnd, Output, Records};
 pub use rewind::{Rewound, Target, VisitedPoint, rewind, visited};
-pub use signal::{Signal, SignalRefusal, check_signal, is_repeated};
+pub use signal::{Delivery, Signal, SignalRefusal, check_signal};
 pub use state::{
     BranchState, Cursor, CursorId, DeadlineState, EffectId, Frame, FrameKind, FrameRef, GraphState,
     IsolatedState, ItemState, LoopState, Outcome, PauseReason, PendingEffect, PendingQuestion,

@@ -4,7 +4,8 @@ use super::state::RunState;
 use crate::program::Program;
 use bincode::{Decode, Encode};
 use windlass_expression::Value;
-use windlass_model::model::{ANSWERED_BY, Form, Name};
+use windlass_model::model::{ANSWERED_BY, Form, Name, sha256_of_parts};
+use windlass_value::hex;
 
 /// A signal as it is delivered to a run. If the question that it answers has a form, the payload has been checked with
 /// this form ([`Program::form`]).
@@ -19,7 +20,7 @@ pub struct Signal {
     /// about the wait, or when the address of `callbackUrl` was made. If the run's count has changed since then, the
     /// signal is void.
     pub received: Option<u64>,
-    /// The sender's id of the signal. If several signals have the same id, the run receives only the first.
+    /// The sender's id of the signal. The run receives a repeated signal, with the same id, name and payload, once.
     pub id: Option<Name>,
 }
 
@@ -35,6 +36,40 @@ impl Signal {
             id: None,
         }
     }
+
+    /// Returns a text that differs for signals with other names or payloads.
+    pub(super) fn digest(&self) -> String {
+        let payload = self.payload.to_json();
+        hex(&sha256_of_parts(&[
+            self.name.as_bytes(),
+            payload.as_bytes(),
+        ]))
+    }
+}
+
+/// Whether a run has received a signal before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery<'s> {
+    First,
+    /// The run has received the same signal.
+    Repeated,
+    /// The run has received another signal with the same id.
+    IdReused(&'s Name),
+}
+
+impl<'s> Delivery<'s> {
+    /// Compares a signal with the last signals that the run received.
+    #[must_use]
+    pub fn of(run: &RunState, signal: &'s Signal) -> Self {
+        let Some(id) = &signal.id else {
+            return Self::First;
+        };
+        match run.signal_ids().find(|(known, _)| **known == **id) {
+            None => Self::First,
+            Some((_, digest)) if digest == signal.digest() => Self::Repeated,
+            Some(_) => Self::IdReused(id),
+        }
+    }
 }
 
 /// Why a run does not accept a signal.
@@ -46,6 +81,8 @@ pub enum SignalRefusal {
     Answer(String),
     /// The wait that the signal answers is over: the run has received another answer, or no longer waits.
     Answered,
+    /// The run has received another signal with this id.
+    IdReused(Name),
 }
 
 /// Checks a signal before it is delivered.
@@ -61,8 +98,10 @@ pub fn check_signal(
     if !known.contains(&signal.name) {
         return Err(SignalRefusal::Unknown(known.into_iter().collect()));
     }
-    if is_repeated(run, signal) {
-        return Ok(());
+    match Delivery::of(run, signal) {
+        Delivery::First => {}
+        Delivery::Repeated => return Ok(()),
+        Delivery::IdReused(id) => return Err(SignalRefusal::IdReused(id.clone())),
     }
     if is_void(run, signal) {
         return Err(SignalRefusal::Answered);
@@ -74,13 +113,6 @@ pub fn check_signal(
             .map(drop)
             .map_err(SignalRefusal::Answer),
     }
-}
-
-/// Returns true if the run has received a signal with this id.
-#[must_use]
-pub fn is_repeated(run: &RunState, signal: &Signal) -> bool {
-    let is_it = |id: &Name| run.signal_ids().any(|known| *known == **id);
-    signal.id.as_ref().is_some_and(is_it)
 }
 
 /// Returns true if the wait that a signal answers is over.

@@ -3,7 +3,7 @@
 use super::bug::{Bug, MachineResult, StepResult};
 use super::evaluate::text;
 use super::record::Output;
-use super::signal::{Signal, answer, is_repeated, is_void};
+use super::signal::{Delivery, Signal, answer, is_void};
 use super::state::{CursorId, PendingQuestion, TimerPurpose, Wait};
 use super::transition::{Next, WaitHandler};
 use crate::program::{Op, Sleep, State};
@@ -84,15 +84,15 @@ impl WaitHandler<'_, '_> {
         signal: Signal,
     ) -> MachineResult<Option<(CursorId, Value, Timestamp)>> {
         let run = self.read().run;
-        if is_repeated(run, &signal) || is_void(run, &signal) {
+        if Delivery::of(run, &signal) != Delivery::First || is_void(run, &signal) {
             return Ok(None);
         }
-        let name = signal.name;
         let mut variables = self.variables();
-        variables.count_signal(&name)?;
+        variables.count_signal(&signal.name)?;
         if let Some(id) = &signal.id {
-            variables.store_signal_id(id)?;
+            variables.store_signal_id(id, &signal.digest())?;
         }
+        let name = signal.name;
         match &signal.by {
             None => self.report_signal(name.clone()),
             Some(by) => self.report_answer(name.clone(), by.clone()),

@@ -170,6 +170,19 @@ outputs: \"@outputs('first')\"
         assert!(sent.status.success(), "{sent:?}");
     }
     while !listed().contains("  signal go\n") {}
+    // Another signal with this id would be lost, so it is refused.
+    for other in [
+        ["signal", "r", "go", "--payload", "3", "--id", "one"],
+        ["signal", "r", "go", "--payload", "null", "--id", "one"],
+    ] {
+        let refused = place.run(&other);
+        assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+        let stderr = String::from_utf8(refused.stderr).unwrap();
+        assert!(
+            stderr.contains("another signal with the id `one`"),
+            "{stderr}"
+        );
+    }
     let refused = place.run(&["signal", "r", "go", "--id", "no id"]);
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");
     let stderr = String::from_utf8(refused.stderr).unwrap();

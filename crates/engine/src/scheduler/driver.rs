@@ -19,7 +19,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 use windlass_machine::program::ProgramHash;
-use windlass_machine::{Effect, Event, RunStatus, Signal, is_repeated};
+use windlass_machine::{Delivery, Effect, Event, RunStatus, Signal};
 use windlass_model::model::Name;
 use windlass_store::{Placement, RunHeader, Store, StoreError};
 use windlass_value::time::Timestamp;
@@ -453,7 +453,7 @@ impl Driver {
         match event {
             Event::Signalled(signal) if signal.id.is_some() => {
                 let stored = self.store.load(run);
-                stored.is_ok_and(|stored| is_repeated(&stored.state, signal))
+                stored.is_ok_and(|stored| Delivery::of(&stored.state, signal) == Delivery::Repeated)
             }
             _ => false,
         }
@@ -566,10 +566,12 @@ pub(super) fn refused_signal(
 ) -> Option<ScheduleError> {
     let (state, program) = (active.hosted.state(), active.hosted.program());
     match state.status() {
-        status if status.is_final() && !is_repeated(state, signal) => Some(ScheduleError::Ended {
-            run: run.clone(),
-            status,
-        }),
+        status if status.is_final() && Delivery::of(state, signal) != Delivery::Repeated => {
+            Some(ScheduleError::Ended {
+                run: run.clone(),
+                status,
+            })
+        }
         _ => super::check_signal(run, program, state, signal).err(),
     }
 }

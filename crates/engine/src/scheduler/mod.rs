@@ -147,6 +147,7 @@ pub fn check_signal(
             run: run_id,
             name: signal_name,
         },
+        SignalRefusal::IdReused(id) => ScheduleError::SignalIdReused { run: run_id, id },
     })
 }
 
@@ -195,6 +196,16 @@ pub enum ScheduleError {
         run: Name,
         /// The name of the signal.
         name: Name,
+    },
+    /// The run has received another signal with the same id.
+    #[error(
+        "run {run} has received another signal with the id `{id}`: only a repetition, with the same name and payload, \
+         may have it"
+    )]
+    SignalIdReused {
+        run: Name,
+        /// The sender's id of the signal.
+        id: Name,
     },
     /// A run with this id exists already.
     #[error("there is a run {0} already")]

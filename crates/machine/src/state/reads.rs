@@ -72,11 +72,14 @@ impl RunState {
             .unwrap_or(0)
     }
 
-    /// Returns the ids of the last signals that the run received. Signals without an id are left out.
-    pub fn signal_ids(&self) -> impl Iterator<Item = &str> {
+    /// Returns the ids and digests of the last signals that the run received. Signals without an id are left out.
+    pub fn signal_ids(&self) -> impl Iterator<Item = (&str, &str)> {
         let ids = self.variables.get(SIGNAL_IDS_VARIABLE);
-        let ids = ids.and_then(Value::as_array);
-        ids.into_iter().flatten().filter_map(Value::as_str)
+        let ids = ids.and_then(Value::as_array).into_iter().flatten();
+        ids.filter_map(|pair| match pair.as_array()?.as_slice() {
+            [id, digest] => Some((id.as_str()?, digest.as_str()?)),
+            _ => None,
+        })
     }
 
     /// Returns the due time of the timer that fires first.

@@ -83,12 +83,14 @@ impl VariableHandler<'_, '_> {
         self.set_own(RECEIVED_VARIABLE, Value::object(counts))
     }
 
-    pub fn store_signal_id(&mut self, id: &Name) -> MachineResult {
-        let known: Vec<Value> = self.read().run.signal_ids().map(Value::text).collect();
+    pub fn store_signal_id(&mut self, id: &Name, digest: &str) -> MachineResult {
+        let known: Vec<(&str, &str)> = self.read().run.signal_ids().collect();
         let surplus = (known.len() + 1).saturating_sub(MAX_SIGNAL_IDS);
         let newest = known.into_iter().skip(surplus);
-        let ids = newest.chain([Value::text(&**id)]).collect();
-        self.set_own(SIGNAL_IDS_VARIABLE, Value::array(ids))
+        let ids = newest.chain([(&**id, digest)]);
+        let ids = ids.map(|(id, digest)| Value::array([id, digest].map(Value::text).to_vec()));
+        let ids = Value::array(ids.collect());
+        self.set_own(SIGNAL_IDS_VARIABLE, ids)
     }
 }
 

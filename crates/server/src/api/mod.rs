@@ -274,8 +274,8 @@ pub struct Signal {
     /// the signal is stored for the next wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub received: Option<u64>,
-    /// Id that the sender chooses, so that the signal can be sent again: of signals with the same id, the run receives
-    /// one. May be absent.
+    /// Id that the sender chooses, so that the signal can be sent again: the run receives a repeated signal once.
+    /// Another signal with the id is refused (422, `key-reused`). May be absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
 }
