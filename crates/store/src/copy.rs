@@ -37,7 +37,7 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
 /// If the batch has more bytes than this, it is applied. If a batch of a copy is damaged, a repair loses at most this
 /// batch.
-const FULL: usize = 64 << 10;
+const FULL: usize = 8 << 10;
 
 /// A copy is made durable in steps of this many bytes, so that the disk can sync commits in between.
 const STEP: usize = 4 << 20;
