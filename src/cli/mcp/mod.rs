@@ -522,7 +522,7 @@ impl Agent {
             Some(_) => WAIT_WITH_PROGRESS,
             None => WAIT,
         };
-        let time = seconds.map_or(usual, Duration::from_secs).min(MAX_WAIT);
+        let time = seconds.map_or(usual, Duration::from_secs);
         let begun = Instant::now();
         loop {
             let left = time.saturating_sub(begun.elapsed());

@@ -1,7 +1,7 @@
 //! The tools for runs. Most of them send one request of the HTTP API.
 
-use super::resources;
 use super::trial::Trial;
+use super::{MAX_WAIT, resources};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value as Json, json};
@@ -13,9 +13,8 @@ use windlass_server::client::Method;
 #[derive(Clone, Copy)]
 enum Kind {
     Text,
-    Number,
-    /// A number from 1.
-    Count,
+    /// A whole number from the first to the second number.
+    Whole(u64, u64),
     Object,
     Any,
 }
@@ -50,7 +49,7 @@ const STATUS: Argument = (
 );
 const LIMIT: Argument = (
     "limit",
-    Kind::Count,
+    Kind::Whole(1, 1_000),
     false,
     "maximum number of entries (20)",
 );
@@ -114,14 +113,14 @@ const TOOLS: &[ToolSpec] = tools! {
     "wait_for_run" READ_ONLY
         "Waits for a run's end and returns its result, or what it does if it has not ended. One call with enough seconds \
          is better than many."
-        [RUN, ("seconds", Kind::Number, false, "how long, 3600 at most (50, or 600 if your client shows progress)")]
+        [RUN, ("seconds", Kind::Whole(0, MAX_WAIT.as_secs()), false, "how long (50, or 600 if your client shows progress)")]
     "list_loops" READ_ONLY
         "The loops of a run, each with its path and how many iterations it made."
         [RUN]
     "list_iterations" READ_ONLY
         "The iterations of a loop: status, condition, duration, error and result."
         [
-            RUN, LOOP, STATUS, ("from", Kind::Number, false, "the first one, from 0"),
+            RUN, LOOP, STATUS, ("from", Kind::Whole(0, u64::MAX), false, "the first one, from 0"),
             ("contains", Kind::Text, false, "only those with this text in their result or error"), LIMIT
         ]
     "get_iteration" READ_ONLY
@@ -129,13 +128,13 @@ const TOOLS: &[ToolSpec] = tools! {
         [RUN, ("path", Kind::Text, true, "the iteration's path: `poll#14` is the fifteenth of `poll`")]
     "get_history" READ_ONLY
         "What happened to a run, event by event, and the last iterations of its loops."
-        [RUN, LIMIT, ("after", Kind::Number, false, "only events after this number")]
+        [RUN, LIMIT, ("after", Kind::Whole(0, u64::MAX), false, "only events after this number")]
     "signal_run" WRITES
         "Sends a signal to a run; an early signal is stored."
         [
             RUN, ("name", Kind::Text, true, "the signal's name"),
             ("payload", Kind::Any, false, "what it carries"),
-            ("received", Kind::Number, false, "of the wait that it answers, from `get_run`: refused if another signal has answered it"),
+            ("received", Kind::Whole(0, u64::MAX), false, "of the wait that it answers, from `get_run`: refused if another signal has answered it"),
             ("id", Kind::Text, false, "an id of your own makes a repetition safe: a run receives it once")
         ]
     "pause_run" WRITES
@@ -307,8 +306,12 @@ fn schema(arguments: &[Argument]) -> JsonObject {
     let property = |&(name, kind, _, about): &Argument| {
         let described = match kind {
             Kind::Text => json!({ "type": "string", "description": about }),
-            Kind::Number => json!({ "type": "integer", "minimum": 0, "description": about }),
-            Kind::Count => json!({ "type": "integer", "minimum": 1, "description": about }),
+            Kind::Whole(min, u64::MAX) => {
+                json!({ "type": "integer", "minimum": min, "description": about })
+            }
+            Kind::Whole(min, max) => {
+                json!({ "type": "integer", "minimum": min, "maximum": max, "description": about })
+            }
             Kind::Object => json!({ "type": "object", "description": about }),
             Kind::Any => json!({ "description": about }),
         };
@@ -446,18 +449,19 @@ fn check(arguments: &[Argument], given: &JsonObject) -> Result<(), String> {
         let fits = match (value, kind) {
             (None, _) => !needed,
             (Some(value), Kind::Text) => value.is_string(),
-            (Some(value), Kind::Number) => value.is_u64(),
-            (Some(value), Kind::Count) => value.as_u64().is_some_and(|count| count > 0),
+            (Some(value), Kind::Whole(min, max)) => value
+                .as_u64()
+                .is_some_and(|number| (min..=max).contains(&number)),
             (Some(value), Kind::Object) => value.is_object(),
             (Some(_), Kind::Any) => true,
         };
         if !fits {
             let wanted = match kind {
-                Kind::Text => "a text",
-                Kind::Number => "a whole number",
-                Kind::Count => "a whole number from 1",
-                Kind::Object => "an object",
-                Kind::Any => "a value",
+                Kind::Text => String::from("a text"),
+                Kind::Whole(0, u64::MAX) => String::from("a whole number"),
+                Kind::Whole(min, max) => format!("a whole number from {min} to {max}"),
+                Kind::Object => String::from("an object"),
+                Kind::Any => String::from("a value"),
             };
             return Err(format!("`{name}` has to be {wanted}: {about}"));
         }

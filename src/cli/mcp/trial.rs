@@ -111,7 +111,8 @@ fn evaluate(given: &JsonObject) -> Result<String, String> {
     let expression = given
         .get("expression")
         .and_then(Json::as_str)
-        .unwrap_or_default();
+        .filter(|text| !text.trim().is_empty())
+        .ok_or("`expression` is empty: write for example `add(1, 2)`")?;
     let context = given
         .get("context")
         .map(value)

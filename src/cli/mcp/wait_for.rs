@@ -151,7 +151,8 @@ pub fn make(mut given: JsonObject) -> Result<ToolWorkflow, String> {
 
 /// Returns the address of a GitHub Actions run in the API of GitHub.
 fn github_run(text: &str) -> Result<String, String> {
-    let path = text
+    let (path, _) = text.split_once(['?', '#']).unwrap_or((text, ""));
+    let path = path
         .trim_start_matches("https://github.com/")
         .trim_end_matches('/');
     let parts: Vec<&str> = path.split('/').collect();

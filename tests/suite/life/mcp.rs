@@ -1171,7 +1171,22 @@ fn what_is_no_message_ends_nothing() {
         (
             "list_runs",
             json!({ "limit": 0 }),
-            "`limit` has to be a whole number from 1",
+            "`limit` has to be a whole number from 1 to 1000",
+        ),
+        (
+            "list_runs",
+            json!({ "limit": 5000 }),
+            "`limit` has to be a whole number from 1 to 1000",
+        ),
+        (
+            "wait_for_run",
+            json!({ "run": "r", "seconds": 4000 }),
+            "`seconds` has to be a whole number from 0 to 3600",
+        ),
+        (
+            "evaluate",
+            json!({ "expression": " " }),
+            "`expression` is empty",
         ),
         (
             "start_run",
