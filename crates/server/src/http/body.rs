@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, header};
 use futures_util::StreamExt;
 use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer};
+use serde_json::error::Category;
 use std::borrow::Cow;
 use std::time::Duration;
 use windlass_engine::{
@@ -73,6 +74,12 @@ pub(super) fn values<T: DeserializeOwned>(bytes: &[u8], caller: Caller) -> Resul
             "the body must be an object, not a list",
         ));
     }
+    if bytes.trim_ascii().is_empty() {
+        return Err(Problem::new(
+            ErrorCode::BadRequest,
+            "the body is empty: send a JSON object",
+        ));
+    }
     let decoded = serde_json::from_slice(bytes).map_err(unreadable)?;
     check_unique(&mut serde_json::Deserializer::from_slice(bytes)).map_err(unreadable)?;
     Ok(decoded)
@@ -106,7 +113,16 @@ fn check_json(bytes: &[u8], caller: Caller) -> Result<(), Problem> {
 }
 
 pub(super) fn unreadable(error: serde_json::Error) -> Problem {
-    Problem::new(ErrorCode::BadRequest, of_numbers(&error.to_string()))
+    let what = of_numbers(&error.to_string());
+    Problem::new(
+        ErrorCode::BadRequest,
+        match error.classify() {
+            Category::Data => what,
+            Category::Io | Category::Syntax | Category::Eof => {
+                format!("the body is not JSON: {what}")
+            }
+        },
+    )
 }
 
 /// The parameters of the query string.
