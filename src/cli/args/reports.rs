@@ -2,6 +2,7 @@
 
 use super::{DurationArg, InstantArg, Output};
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 
 /// `windlass list`.
 #[derive(Debug, Args)]
@@ -11,7 +12,7 @@ pub struct ListArgs {
     #[arg(long, value_name = "STATUS", value_delimiter = ',')]
     pub status: Vec<String>,
     /// Only runs of this workflow
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = NonEmptyStringValueParser::new())]
     pub workflow: Vec<String>,
     /// Only runs with this label, e.g. `team=data`
     #[arg(long, value_name = "NAME=TEXT")]

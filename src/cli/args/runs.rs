@@ -3,6 +3,7 @@
 use super::{DurationArg, HandlerArgs, LoadArgs, Output};
 use crate::cli::policy::{EnvArgs, GuestArgs};
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use std::path::PathBuf;
 use windlass_engine::Timestamp;
 
@@ -119,7 +120,7 @@ pub struct SignalArgs {
     /// Choice that answers the question, e.g. `approve`
     #[arg(long, value_name = "TEXT", conflicts_with = "payload")]
     pub choice: Option<String>,
-    /// Id of the signal: the run receives a signal with the same id once, so a repetition is safe
+    /// Id of the signal: the run receives a repeated signal once, and refuses another one with this id
     #[arg(long, value_name = "ID")]
     pub id: Option<String>,
     #[command(flatten)]
@@ -146,6 +147,7 @@ pub struct ManyArgs {
         long,
         value_name = "NAME",
         value_delimiter = ',',
+        value_parser = NonEmptyStringValueParser::new(),
         conflicts_with = "run"
     )]
     pub workflow: Vec<String>,

@@ -2,6 +2,7 @@
 
 use super::{DurationArg, Output};
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use std::path::PathBuf;
 use windlass_engine::StoreKind;
 
@@ -16,7 +17,7 @@ pub struct PruneArgs {
     #[arg(long, value_name = "N", group = "which")]
     pub keep: Option<usize>,
     /// Only runs of this workflow
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = NonEmptyStringValueParser::new())]
     pub workflow: Vec<String>,
     /// Only runs with this label, e.g. `team=data`
     #[arg(long, value_name = "NAME=TEXT", group = "which")]

@@ -8,10 +8,10 @@ use windlass_engine::{Timestamp, now, parse_duration};
 pub struct DurationArg(pub Duration);
 
 impl DurationArg {
-    /// Returns the instant that is this long before now.
+    /// Returns the instant that is this long before now, but not before 1970: nothing can be older.
     pub fn ago(self) -> Timestamp {
         let millis = i64::try_from(self.0.as_millis()).unwrap_or(i64::MAX);
-        Timestamp(now().0.saturating_sub(millis))
+        Timestamp(now().0.saturating_sub(millis).max(0))
     }
 
     pub fn millis(self) -> u64 {

@@ -210,6 +210,48 @@ async fn prune_over_http_wants_to_know_what() {
     assert_eq!(server.get("/v1/dump?limit=many").await.0, 400);
 }
 
+/// A variable that is not set in a script must not select every run.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_empty_selector_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    for name in ["workflow", "status", "runs", "label"] {
+        let (status, problem) = server.get(&format!("/v1/runs?{name}=")).await;
+        assert_eq!(status, 400, "{name}: {problem}");
+        assert!(
+            problem["detail"].as_str().unwrap().contains('`'),
+            "{problem}"
+        );
+    }
+    for command in ["list", "cancel", "pause", "prune"] {
+        for empty in ["", ",", "a,"] {
+            let output = Command::new(env!("CARGO_BIN_EXE_windlass"))
+                .args([command, "--workflow", empty, "--server", &server.url])
+                .output()
+                .unwrap();
+            assert_eq!(
+                output.status.code(),
+                Some(2),
+                "{command} {empty}: {output:?}"
+            );
+        }
+    }
+    // Nothing is older than the oldest time.
+    let listed = Command::new(env!("CARGO_BIN_EXE_windlass"))
+        .args([
+            "list",
+            "--since",
+            "1000000d",
+            "--stuck",
+            "99999999d",
+            "--server",
+            &server.url,
+        ])
+        .output()
+        .unwrap();
+    assert!(listed.status.success(), "{listed:?}");
+}
+
 // ── --watch ─────────────────────────────────────────────────────────────────────────────────────
 
 /// A command that prints continuously.

@@ -171,11 +171,15 @@ impl Client {
 
     /// Lists runs.
     pub async fn list(&self, filter: &ListFilter) -> Result<ListReport, ClientError> {
-        let status: Vec<&str> = filter.status.iter().map(|status| status.as_str()).collect();
+        let status = filter
+            .status
+            .iter()
+            .map(|status| status.as_str().to_owned());
         let labels = filter.labels.iter();
-        let labels: Vec<String> = labels
-            .map(|(name, text)| format!("{name}={text}"))
-            .collect();
+        let labels = labels.map(|(name, text)| format!("{name}={text}"));
+        // An empty name selects nothing, so it must not become a missing selector, which selects everything.
+        let listed = |words: Vec<String>| (!words.is_empty()).then(|| words.join(","));
+        let (status, labels) = (listed(status.collect()), listed(labels.collect()));
         let most = self.at_most(PAGE);
         let mut report = ListReport {
             next: filter.after.clone(),
@@ -186,18 +190,9 @@ impl Client {
             let left = left.saturating_sub(report.runs.len()).clamp(1, most);
             let mut query = vec![("limit", left.to_string())];
             let given = [
-                (
-                    "status",
-                    Some(status.join(",")).filter(|text| !text.is_empty()),
-                ),
-                (
-                    "label",
-                    Some(labels.join(",")).filter(|text| !text.is_empty()),
-                ),
-                (
-                    "workflow",
-                    Some(filter.workflows.join(",")).filter(|text| !text.is_empty()),
-                ),
+                ("status", status.clone()),
+                ("label", labels.clone()),
+                ("workflow", listed(filter.workflows.clone())),
                 ("prefix", filter.prefix.clone()),
                 ("text", filter.text.clone()),
                 ("since", filter.since.map(|at| at.to_string())),

@@ -95,16 +95,21 @@ pub(super) async fn list(
     caller: Caller,
     ValidatedQuery(query): ValidatedQuery<ListQuery>,
 ) -> Result<axum::Json<ListReport>, Problem> {
-    let words = |text: &Option<String>| -> Vec<String> {
-        let text = text.as_deref().unwrap_or_default();
-        let parts = text
-            .split(',')
-            .map(str::trim)
-            .filter(|word| !word.is_empty());
-        parts.map(str::to_owned).collect()
-    };
     let bad = |detail: String| Problem::new(ErrorCode::BadRequest, detail);
-    let mut workflows = words(&query.workflow);
+    // An empty selector is probably an unset variable of the client, and must not select every run.
+    let empty = |name: &str| bad(format!("`{name}` is empty: leave it out, or set a value"));
+    let words = |name: &str, text: &Option<String>| -> Result<Vec<String>, Problem> {
+        let Some(text) = text else {
+            return Ok(Vec::new());
+        };
+        let parts = text.split(',').map(str::trim);
+        let parts: Vec<&str> = parts.filter(|word| !word.is_empty()).collect();
+        match parts.is_empty() {
+            true => Err(empty(name)),
+            false => Ok(parts.into_iter().map(str::to_owned).collect()),
+        }
+    };
+    let mut workflows = words("workflow", &query.workflow)?;
     // The name of a workflow may contain a comma, so the whole text may also be one name.
     workflows.extend(query.workflow.clone().filter(|text| text.contains(',')));
     let mut filter = ListFilter {
@@ -116,7 +121,7 @@ pub(super) async fn list(
         since: query.since,
         until: query.until,
         stuck_since: query.stuck_since,
-        runs: words(&query.runs),
+        runs: words("runs", &query.runs)?,
         facets: query.facets,
         // The facet by hour has 24 hours, including the current one.
         hours_since: query
@@ -129,14 +134,15 @@ pub(super) async fn list(
     if filter.runs.len() > MAX_SELECTED_RUNS {
         return Err(bad(format!("`runs` has {MAX_SELECTED_RUNS} ids at most")));
     }
-    for word in words(&query.status) {
+    for word in words("status", &query.status)? {
         let status = StatusFilter::<RunStatus>::parse(&word)
             .ok_or_else(|| bad(format!("`{word}` is not a valid status")))?;
         filter.status.push(status);
     }
-    let label = query.label.as_deref().unwrap_or_default();
-    filter.labels =
-        labels(label).ok_or_else(|| bad(format!("`{label}` is not a valid label: NAME=TEXT")))?;
+    if let Some(label) = &query.label {
+        let invalid = || bad(format!("`{label}` is not a valid label: NAME=TEXT"));
+        filter.labels = labels(label).ok_or_else(invalid)?;
+    }
     let report = app
         .inspect(move |store| list_report(store, &filter))
         .await?;
@@ -147,7 +153,7 @@ pub(super) async fn list(
 /// A text of a label may contain a comma: a part without `=` belongs to the label before it.
 fn labels(text: &str) -> Option<BTreeMap<String, String>> {
     let mut labels: Vec<(&str, String)> = Vec::new();
-    for part in text.split(',').filter(|_| !text.is_empty()) {
+    for part in text.split(',') {
         match part.split_once('=') {
             Some((name, text)) => labels.push((name.trim(), text.to_owned())),
             None => {
