@@ -1,5 +1,6 @@
 //! The flags of `windlass serve`.
 
+use super::times::limit_arg;
 use super::{DurationArg, HandlerArgs};
 use crate::cli::policy::{EnvArgs, GuestArgs};
 use clap::{Args, ValueEnum};
@@ -42,7 +43,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "N", value_parser = positive, default_value = "1024")]
     pub max_connections: usize,
     /// Timeout for reading request headers or a body; twice this for writing a response
-    #[arg(long, value_name = "DURATION", default_value = "30s")]
+    #[arg(long, value_name = "DURATION", value_parser = limit_arg, default_value = "30s")]
     pub client_timeout: DurationArg,
     /// Maximum concurrent effects (HTTP calls, commands, …)
     #[arg(long, value_name = "N", value_parser = positive)]
@@ -63,7 +64,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_count: Option<u64>,
     /// Maximum timeout that a loop can request, e.g. `12h` or `30d`
-    #[arg(long, value_name = "DURATION")]
+    #[arg(long, value_name = "DURATION", value_parser = limit_arg)]
     pub max_timeout: Option<DurationArg>,
     /// Delete runs that ended longer ago than this, e.g. `12h` or `30d`
     #[arg(long, value_name = "DURATION")]

@@ -508,6 +508,11 @@ fn flags_that_lead_to_nothing_are_refused() {
             .run(&["serve", flag, "0"])
             .left(2, &[flag, "at least 1"]);
     }
+    for flag in ["--client-timeout", "--max-timeout"] {
+        folder
+            .run(&["serve", flag, "0s"])
+            .left(2, &[flag, "above zero"]);
+    }
     folder.run(&["run", file, "--max-count", "0"]).left(2, &[]);
     folder.file("wide.yaml", b"\xff\xfen\0a");
     folder
