@@ -26,9 +26,10 @@ pub(super) const IS_PAGE: &str =
 pub(super) const LAST_STATUS: &str = "last_status";
 
 /// The condition that holds if all rows that the server reports were read.
-/// A total that equals the number of rows of this page may not be a total, so it is not used.
+/// What seems to be the total may be another number, e.g. of pages. So this page must also be shorter than the first one
+/// that has rows.
 const ALL_SEEN: &str =
-    "(variables.at.total == variables.at.seen and variables.at.total > variables.at.here)";
+    "(variables.at.total == variables.at.seen and variables.at.here < variables.at.page_rows)";
 
 /// The statuses with which a server may refuse a page after the last one. Any other status is a failure.
 /// For the first page, and while rows are missing, no status is accepted. If the server has reported a total, and all
@@ -123,7 +124,8 @@ pub(super) fn pages(args: &PaginateArgs, to: &str, times: u64) -> Result<Value, 
         let what = "`--cursor opaque` needs an expression, e.g. --next body.cursor";
         return Err(what.to_owned());
     }
-    let mut at = json!({ "next": first, "rows": 0, "seen": before, "total": null, "page_number": 0, "here": 0 });
+    let mut at =
+        json!({ "next": first, "rows": 0, "seen": before, "total": null, "page_number": 0 });
     let written = match args.key {
         Some(_) => "{{ variables.at.rows + actions.keep.outputs.rows }}".to_owned(),
         None => format!("{{{{ variables.at.rows + ({}) }}}}", count(&items)),
@@ -134,19 +136,19 @@ pub(super) fn pages(args: &PaginateArgs, to: &str, times: u64) -> Result<Value, 
         "seen": format!("{{{{ variables.at.seen + {seen} }}}}"),
         "total": total.expression(),
         "page_number": "{{ variables.at.page_number + 1 }}",
-        "here": format!("{{{{ {rows} }}}}"),
     });
-    if paging.next == NextPage::Offset
-        && let (Some(at), Some(go_on)) = (at.as_object_mut(), go_on.as_object_mut())
-    {
-        at.insert("page_rows".to_owned(), json!(0));
-        let size = format!("{{{{ variables.at.page_rows or ({rows}) }}}}");
-        go_on.insert("page_rows".to_owned(), size.into());
-    }
     if is_numbered && let (Some(at), Some(go_on)) = (at.as_object_mut(), go_on.as_object_mut()) {
-        at.insert("empty".to_owned(), json!(0));
-        let empty = format!("{{{{ 0 if ({rows}) else variables.at.empty + 1 }}}}");
-        go_on.insert("empty".to_owned(), empty.into());
+        for (name, template) in [
+            ("here", rows.clone()),
+            ("page_rows", format!("variables.at.page_rows or ({rows})")),
+            (
+                "empty",
+                format!("0 if ({rows}) else variables.at.empty + 1"),
+            ),
+        ] {
+            at.insert(name.to_owned(), json!(0));
+            go_on.insert(name.to_owned(), format!("{{{{ {template} }}}}").into());
+        }
     }
     if is_opaque && let (Some(at), Some(go_on)) = (at.as_object_mut(), go_on.as_object_mut()) {
         at.insert("before".to_owned(), json!(null));

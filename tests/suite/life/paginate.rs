@@ -520,20 +520,20 @@ fn what_is_not_a_list_of_rows_is_refused_in_the_words_of_the_line() {
 fn an_error_behind_the_known_total_is_the_end() {
     let folder = Folder::new();
     // A server that refuses the page after the last one with an HTML page.
-    for status in [404, 416, 500] {
+    for (status, total, requests) in [(404, 6, 3), (416, 6, 3), (500, 5, 2)] {
         let (base, requested) = serve(move |path| match number(path, "page").unwrap_or(1) {
             page @ 1..=2 => {
-                let items = rows((page - 1) * 3..page * 3);
-                (200, vec![], json!({ "items": items, "total": 6 }))
+                let items = rows((page - 1) * 3..total.min(page * 3));
+                (200, vec![], json!({ "items": items, "total": total }))
             }
             _ => (status, vec![], json!("no such page")),
         });
         let mut line = vec!["paginate", &base, "--next", "page"];
         line.extend(ITEMS);
         folder.run(&line).left(0, &[]);
-        assert_eq!(folder.read("rows"), lines(0..6));
-        // All rows have been read, so nothing more is requested.
-        assert_eq!(requested.lock().unwrap().len(), 2, "{status}");
+        assert_eq!(folder.read("rows"), lines(0..total));
+        // After a page that is shorter than the first one, nothing more is requested if all rows have been read.
+        assert_eq!(requested.lock().unwrap().len(), requests, "{status}");
     }
     // A refusal before the total is reached is a failure.
     let (base, _) = serve(|path| match number(path, "page").unwrap_or(1) {
@@ -902,4 +902,53 @@ fn a_misspelt_list_of_a_numbered_page_is_named() {
     ];
     let ran = folder.run(&line).left(1, &["body.itms"]);
     assert!(!ran.err.contains("statusCode"), "{}", ran.err);
+}
+
+#[test]
+fn a_number_that_only_looks_like_a_total_is_no_end() {
+    // The number of pages (jqGrid), the maximum number of rows of a page, and a total that was counted before a row was
+    // added at the beginning.
+    let added = vec![vec![6, 5], vec![5, 4], vec![3, 2], vec![1]];
+    let pages = |count: usize| {
+        (0..count)
+            .map(|page| vec![2 * page, 2 * page + 1])
+            .collect()
+    };
+    let cases: [(_, _, Vec<Vec<usize>>, _); 3] = [
+        ("total", 4, pages(4), lines(0..8)),
+        ("count", 4, pages(5), lines(0..10)),
+        ("total", 6, added, lines((1..7).rev())),
+    ];
+    for (name, reported, pages, expected) in cases {
+        for next in ["page", "offset"] {
+            let folder = Folder::new();
+            let pages = pages.clone();
+            let (base, _) = serve(move |path| {
+                let page = number(path, "page").or(number(path, "offset").map(|at| at / 2 + 1));
+                let ids = pages
+                    .get(page.unwrap_or(1) - 1)
+                    .cloned()
+                    .unwrap_or_default();
+                (
+                    200,
+                    vec![],
+                    json!({ name: reported, "items": rows(ids.into_iter()) }),
+                )
+            });
+            let mut line = vec!["paginate", &base, "--next", next, "--key", "id"];
+            line.extend(ITEMS);
+            folder.run(&line).left(0, &[]);
+            assert_eq!(folder.read("rows"), expected, "{name} {next}");
+        }
+    }
+    // A server that ignores the number of the page.
+    for total in [2, 4, 6] {
+        let folder = Folder::new();
+        let (base, _) =
+            serve(move |_| (200, vec![], json!({ "total": total, "items": rows(0..2) })));
+        let mut line = vec!["paginate", &base, "--next", "page"];
+        line.extend(ITEMS);
+        folder.run(&line).left(4, &["same"]);
+        assert!(!folder.path().join("rows").exists(), "{total}");
+    }
 }
