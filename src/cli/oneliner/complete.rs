@@ -8,7 +8,7 @@ use crate::cli::args::PaginateArgs;
 use serde_json::{Map, Value, json};
 
 /// Members of an answer that report the total number of rows.
-const TOTALS: [&str; 15] = [
+const TOTALS: [&str; 13] = [
     "total",
     "total_count",
     "totalCount",
@@ -20,11 +20,12 @@ const TOTALS: [&str; 15] = [
     "totalRecords",
     "totalElements",
     "totalSize",
-    "count",
-    "found",
     "numFound",
     "['@odata.count']",
 ];
+
+/// Members of an answer that report the total number of rows, or the number of rows of this page. So they are read last.
+const COUNTS: [&str; 2] = ["count", "found"];
 
 /// Members of the objects in [`PAGE_OBJECTS`] that report the total number of rows.
 const PAGE_TOTALS: [&str; 4] = ["total", "total_count", "totalCount", "totalElements"];
@@ -239,7 +240,10 @@ fn usual_total() -> String {
         true => format!("{at}{name}"),
         false => format!("{at}.{name}"),
     };
-    let body = TOTALS.iter().map(|name| member(&answer(), name));
+    let members = |names: &'static [&'static str]| {
+        let names = names.iter();
+        names.map(move |name| member(&answer(), name))
+    };
     let objects = PAGE_OBJECTS.iter().flat_map(|object| {
         let object = page_object(object);
         PAGE_TOTALS.map(|name| format!("{object}.{name}"))
@@ -253,11 +257,12 @@ fn usual_total() -> String {
     // A range such as `items 0-24/1000` contains the total. A range of bytes does not.
     let range = format!("({LOOK_OUTPUTS}.headers['content-range'] | default('bytes'))");
     let range = format!("'' if {range}.startswith('bytes') else ({range}.split('/') | last)");
-    let all: Vec<String> = body
+    let all: Vec<String> = members(&TOTALS)
         .chain(objects)
         .chain(hits)
         .chain(headers)
         .chain([range])
+        .chain(members(&COUNTS))
         .collect();
     format!(
         "{} | select('gt', 0) | first | default(variables.at.total)",

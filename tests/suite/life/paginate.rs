@@ -952,3 +952,25 @@ fn a_number_that_only_looks_like_a_total_is_no_end() {
         assert!(!folder.path().join("rows").exists(), "{total}");
     }
 }
+
+#[test]
+fn a_count_of_the_page_does_not_hide_the_total() {
+    let folder = Folder::new();
+    for name in ["count", "found"] {
+        for in_header in [false, true] {
+            let (base, _) = serve(move |_| {
+                let mut body = json!({ name: 2, "items": rows(0..2) });
+                let mut headers = vec![("x-total-count", "5".to_owned())];
+                if !in_header {
+                    body["meta"] = json!({ "total": 5 });
+                    headers.clear();
+                }
+                (200, headers, body)
+            });
+            let mut line = vec!["paginate", &base, "--next", "body.next"];
+            line.extend(ITEMS);
+            let message = "the server reports 5 rows, and its pages had 2";
+            folder.run(&line).left(1, &[message]);
+        }
+    }
+}
