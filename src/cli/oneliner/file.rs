@@ -99,7 +99,15 @@ fn without_expected_page(message: &str) -> String {
         .and_then(|(before, after)| {
             let (condition, after) = after.split_once(" wants")?;
             let is_generated = condition.contains("statusCode < 400 and not (");
-            is_generated.then(|| format!("{before}the answer is not a page{after}"))
+            let answer = after.strip_prefix(": ");
+            let is_json =
+                |answer: &str| answer.starts_with(['{', '[']) || answer.starts_with("null");
+            let kind = if answer.is_none_or(is_json) {
+                "a page"
+            } else {
+                "JSON"
+            };
+            is_generated.then(|| format!("{before}the answer is not {kind}{after}"))
         });
     replaced.unwrap_or_else(|| message.to_owned())
 }

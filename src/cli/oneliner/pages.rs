@@ -59,7 +59,7 @@ pub(super) fn pages(args: &PaginateArgs, to: &str, times: u64) -> Result<Value, 
     };
     let end = args.end.as_deref().map(end_of_pages).transpose()?;
     let count = |rows: &str| format!("(({rows}) or []) | length");
-    let mut get = with_retries(request(&args.url, &args.request)?);
+    let get = request(&args.url, &args.request)?;
     let data = get.get("inputs").and_then(|inputs| inputs.get("body"));
     let paging = Paging::of(args, data)?;
     if filter && paging.next == NextPage::Offset {
@@ -76,13 +76,14 @@ pub(super) fn pages(args: &PaginateArgs, to: &str, times: u64) -> Result<Value, 
     let refusal_ends = is_numbered && !matches!(total, Total::Expression(_));
     let reads = reads_members(&items)
         || matches!(&paging.next, NextPage::Expression(it) if reads_members(it));
+    let mut get = with_retries(get, reads);
     let answer = format!("{LOOK_OUTPUTS}.body");
-    // A text has no members, so an answer that is a text counts as failed. With the default `--items`, only a later page
-    // does: a first page that is a text is a wrong address, which another attempt does not correct.
-    let is_text = match (reads, all == answer) {
-        (true, _) => format!("{answer} is string or "),
-        (false, true) => format!("({answer} is string and variables.at.page_number > 0) or "),
-        (false, false) => String::new(),
+    // An expression with `fromjson` parses a text itself, so the body must stay a text.
+    let parses = args.items.contains("fromjson") || args.next.contains("fromjson");
+    // A text has no members and is not a list, so an answer that is a text counts as failed.
+    let is_text = match reads || all == answer && !parses {
+        true => format!("{answer} is string or "),
+        false => String::new(),
     };
     // An answer without a body counts as failed, unless its status or `--items` expects it.
     let is_empty = match all == answer || missing_member(&all).is_some() {
@@ -160,8 +161,7 @@ pub(super) fn pages(args: &PaginateArgs, to: &str, times: u64) -> Result<Value, 
         if refusal_ends {
             inputs.insert("check".to_owned(), NO_PAGE.into());
         }
-        // An expression with `fromjson` parses a text itself, so the body must stay a text.
-        if !args.items.contains("fromjson") && !args.next.contains("fromjson") {
+        if !parses {
             inputs.insert("parse".to_owned(), "json".into());
         }
         match &paging.place {
@@ -590,10 +590,20 @@ fn or_null(path: &str) -> Option<String> {
     Some(out)
 }
 
-/// Adds a retry policy to a request.
-fn with_retries(mut request: Map<String, Value>) -> Map<String, Value> {
-    let policy =
+/// The condition for another attempt, if no members of the body are read. A first page whose text is not meant as JSON
+/// is then a wrong address, which another attempt does not correct.
+const MAY_RECOVER: &str = "variables.at.page_number > 0 or actions.look.outputs is not mapping \
+                           or actions.look.outputs.body is not string or actions.look.outputs.statusCode >= 400 \
+                           or 'json' in (actions.look.outputs.headers['content-type'] | default('') | lower)";
+
+/// Adds a retry policy to a request. `reads` is whether members of the body are read.
+fn with_retries(mut request: Map<String, Value>, reads: bool) -> Map<String, Value> {
+    let mut policy =
         json!({ "type": "exponential", "count": RETRIES, "interval": "1s", "maxInterval": "1m" });
+    if !reads && let Some(policy) = policy.as_object_mut() {
+        policy.insert("on".to_owned(), "transient".into());
+        policy.insert("when".to_owned(), MAY_RECOVER.into());
+    }
     request.insert("retry".to_owned(), policy);
     request
 }

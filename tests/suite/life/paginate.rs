@@ -7,7 +7,7 @@ use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
-/// Status, headers and body for a path with its query.
+/// Status, headers and body for a path with its query. If the headers have a content type, a text is the body as it is.
 pub(super) type Answer = (u16, Vec<(&'static str, String)>, Value);
 
 /// A server on its own port; returns its address and the requested paths.
@@ -31,7 +31,16 @@ pub(super) fn serve(
             let path = head.split(' ').nth(1).unwrap();
             log.lock().unwrap().push(path.to_owned());
             let (status, headers, body) = answer(path);
-            let body = body.to_string();
+            let has_type = headers.iter().any(|(name, _)| *name == "content-type");
+            let body = match body {
+                Value::String(text) if has_type => text,
+                body => body.to_string(),
+            };
+            let kind = if has_type {
+                ""
+            } else {
+                "content-type: application/json\r\n"
+            };
             let headers: String = headers
                 .iter()
                 .map(|(name, value)| format!("{name}: {value}\r\n"))
@@ -39,7 +48,7 @@ pub(super) fn serve(
             // A killed client has disconnected.
             let _ = write!(
                 stream,
-                "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\n{headers}\
+                "HTTP/1.1 {status} X\r\n{kind}{headers}\
                  content-length: {}\r\nconnection: close\r\n\r\n{body}",
                 body.len()
             );

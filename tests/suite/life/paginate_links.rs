@@ -67,9 +67,12 @@ fn a_page_may_have_the_status_204() {
 #[test]
 fn what_another_attempt_does_not_correct_is_not_requested_again() {
     let folder = Folder::new();
-    let (base, requested) = serve(|_| (200, vec![], json!("<html>login</html>")));
+    let html = || vec![("content-type", "text/html".to_owned())];
+    let (base, requested) = serve(move |_| (200, html(), json!("<html>login</html>")));
     let line = ["paginate", &base, "--to", "rows"];
-    folder.run(&line).left(1, &["`--items` must be the list"]);
+    let message = "the answer is not JSON: <html>login</html>";
+    let ran = folder.run(&line).left(1, &[message, "iteration 1"]);
+    assert!(!ran.err.contains("--items"), "{}", ran.err);
     assert_eq!(requested.lock().unwrap().len(), 1);
     let (base, requested) = serve(|_| (200, vec![], json!(null)));
     let line = ["paginate", &base, "--items", "body or []", "--to", "rows"];
@@ -136,4 +139,23 @@ fn a_total_without_a_value_is_named() {
     line.extend(["--items", "body.items", "--to", "rows"]);
     let named = "`--total body.tot` has no value";
     folder.run(&line).left(1, &[named]);
+}
+
+#[test]
+fn a_first_page_of_json_that_was_cut_is_requested_again() {
+    let mut requests = 0;
+    let (base, _) = serve(move |_| {
+        requests += 1;
+        let kind = |kind: &str| vec![("content-type", kind.to_owned())];
+        match requests {
+            1 => (200, kind("application/json"), json!("[{\"id\":0},{")),
+            2 => (503, kind("text/html"), json!("<html>busy</html>")),
+            _ => (200, vec![], json!(rows(0..2))),
+        }
+    });
+    let folder = Folder::new();
+    folder
+        .run(&["paginate", &base, "--to", "rows"])
+        .left(0, &["an attempt failed: the answer is not a page: [{"]);
+    assert_eq!(folder.read("rows"), lines(0..2));
 }
