@@ -1,7 +1,7 @@
 //! Durations and instants on a command line.
 
 use std::time::Duration;
-use windlass_engine::{Timestamp, now, parse_duration};
+use windlass_engine::{Timestamp, format_duration, now, parse_duration};
 
 /// A duration on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,9 +23,14 @@ impl std::str::FromStr for DurationArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        parse_duration(text).map(Self).map_err(|error| {
+        let duration = parse_duration(text).map_err(|error| {
             format!("{error}: it looks like 500ms, 5s, 30m or 1h30m, or as ISO 8601 has it")
-        })
+        })?;
+        // A workflow file has the duration in the form of ISO 8601, which limits its numbers.
+        match parse_duration(&format_duration(duration)) {
+            Ok(_) => Ok(Self(duration)),
+            Err(_) => Err(String::from("the duration is too large")),
+        }
     }
 }
 

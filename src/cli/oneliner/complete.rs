@@ -128,7 +128,8 @@ impl Total {
     pub(super) fn expression(&self) -> Value {
         match self {
             Self::Ignored => Value::Null,
-            Self::Expression(total) => format!("{{{{ ({total}) | int }}}}").into(),
+            // -1 is not a number of rows.
+            Self::Expression(total) => format!("{{{{ ({total}) | int(-1) }}}}").into(),
             Self::Usual => {
                 let total = usual_total();
                 format!("{{{{ ({total}) if {IS_PAGE} else variables.at.total }}}}").into()
@@ -152,7 +153,9 @@ impl Total {
                 format!("({rows}) or ((variables.at.total or 0) > variables.at.seen and {few})")
             }
             Self::Expression(total) => {
-                format!("variables.at.seen + {seen} < (({total}) | int) and (({rows}) or {few})")
+                format!(
+                    "variables.at.seen + {seen} < (({total}) | int(-1)) and (({rows}) or {few})"
+                )
             }
         };
         format!("{{{{ {step} if {more} else none }}}}")
@@ -170,6 +173,14 @@ impl Total {
             Self::Expression(_) => format!("{at}.seen != {at}.total"),
         };
         let mut checks = Map::new();
+        if matches!(self, Self::Expression(_)) {
+            let check = fail_if(
+                "total_is_no_number",
+                &format!("{at}.total < 0"),
+                "`--total` is not a number of rows: it is an expression such as body.total",
+            );
+            checks.insert("check_number".to_owned(), check);
+        }
         checks.insert(
             "check_total".to_owned(),
             fail_if("rows_are_missing", &wrong, &message),

@@ -48,6 +48,10 @@ pub(in crate::cli) fn with_line_expressions(is_line: bool, message: &str) -> Str
         .replace(&format!("{STATUS_OUTPUTS}."), "")
         .replace("`rows` must be a list, not ", ITEMS_MUST_BE_A_LIST)
         .replace("`page` must be a string, not ", NEXT_MUST_BE_AN_ADDRESS)
+        .replace(
+            "name all columns in `columns`",
+            "name all columns with `--columns`",
+        )
         .replace(": `saveTo` writes it to a file", LARGER_BODY);
     let message = without_expected_page(&without_page_check(message));
     without_total(&without_next_number(&message))
@@ -58,7 +62,7 @@ fn without_total(message: &str) -> String {
     let replaced = message
         .split_once("undefined value in `{{ (")
         .and_then(|(before, template)| {
-            let (total, after) = template.split_once(") | int }}`")?;
+            let (total, after) = template.split_once(") | int(-1) }}`")?;
             Some(format!("{before}`--total {total}` has no value{after}"))
         });
     replaced.unwrap_or_else(|| message.to_owned())
@@ -70,7 +74,7 @@ fn without_next_number(message: &str) -> String {
         .split_once("`{{ variables.at.next + ")
         .and_then(|(before, template)| {
             let (template, after) = template.split_once("}}`")?;
-            let (total, _) = template.split_once(" < ((")?.1.split_once(") | int)")?;
+            let (total, _) = template.split_once(" < ((")?.1.split_once(") | int(-1))")?;
             Some(format!("{before}`{total}`{after}"))
         });
     replaced.unwrap_or_else(|| message.to_owned())

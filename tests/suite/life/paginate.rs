@@ -983,3 +983,29 @@ fn a_count_of_the_page_does_not_hide_the_total() {
         }
     }
 }
+
+#[test]
+fn messages_name_the_flags_of_the_line() {
+    let folder = Folder::new();
+    let (base, _) = serve(|path| {
+        let page = number(path, "page").unwrap_or(1);
+        let mut row = json!({ "id": page });
+        if page > 1 {
+            row["new"] = json!(1);
+        }
+        (200, vec![], json!({ "items": [row], "total": null }))
+    });
+    let line = |more: [&'static str; 2]| {
+        let mut line = vec!["paginate", &base, "--next", "page", "--items", "body.items"];
+        line.extend(["--to", "rows.csv"]);
+        line.extend(more);
+        folder.run(&line)
+    };
+    line(["--times", "9"]).left(1, &["name all columns with `--columns`"]);
+    for total in ["'x'", "body.total", "body.items"] {
+        line(["--total", total]).left(1, &["`--total` is not a number of rows"]);
+    }
+    for flag in ["--timeout", "--every"] {
+        line([flag, "99999999999d"]).left(2, &[flag, "the duration is too large"]);
+    }
+}
