@@ -424,7 +424,18 @@ pub(super) fn request(url: &str, given: &RequestArgs) -> Result<Map<String, Valu
         let (name, value) = header
             .split_once(':')
             .ok_or_else(|| format!("the header `{header}` has no colon: -H 'Name: value'"))?;
-        let (name, value) = (name.trim(), Value::from(literal(value.trim())));
+        let (name, value) = (name.trim(), value.trim());
+        // RFC 9110, 5.6.2: the characters of a token.
+        let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+        if name.is_empty() || !name.chars().all(is_token) {
+            return Err(format!(
+                "the name of the header `{header}` is not valid: -H 'Name: value'"
+            ));
+        }
+        if value.contains(|c: char| c.is_ascii_control() && c != '\t') {
+            return Err(format!("the header `{name}` has control characters"));
+        }
+        let value = Value::from(literal(value));
         let known = named.keys().find(|known| known.eq_ignore_ascii_case(name));
         let name = known.cloned().unwrap_or_else(|| name.to_owned());
         match named.get_mut(&name) {

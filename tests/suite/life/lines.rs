@@ -23,6 +23,9 @@ fn flags_without_effect_are_refused() {
             "`--data` needs `--url`",
         ),
         (&poll, &["-d", "x"], "`--if-changed` needs a GET"),
+        (&paginate, &["-H", "a b: c"], "header `a b: c` is not valid"),
+        (&paginate, &["-H", ": c"], "header `: c` is not valid"),
+        (&paginate, &["-H", "a: b\nc: d"], "has control characters"),
         (&paginate, &["--param", "page"], "`--param` needs `--next`"),
         (
             &paginate,
