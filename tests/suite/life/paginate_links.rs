@@ -159,3 +159,23 @@ fn a_first_page_of_json_that_was_cut_is_requested_again() {
         .left(0, &["an attempt failed: the answer is not a page: [{"]);
     assert_eq!(folder.read("rows"), lines(0..2));
 }
+
+#[test]
+fn a_deleted_file_is_not_reported_as_the_place_of_the_rows() {
+    let folder = Folder::new();
+    let path = folder.path().to_owned();
+    let (base, _) = serve(move |request| {
+        if request.ends_with("page=2") {
+            let files = std::fs::read_dir(&path)
+                .unwrap()
+                .map(|file| file.unwrap().path());
+            let new = files.filter(|file| file.extension().is_some_and(|end| end == "new"));
+            new.for_each(|file| std::fs::remove_file(file).unwrap());
+        }
+        linked(request, usual)
+    });
+    let ran = folder
+        .run(&["paginate", &base, "--to", "rows"])
+        .left(1, &["is gone: this run left it with"]);
+    assert!(!ran.err.contains("the new rows are in"), "{}", ran.err);
+}

@@ -2,6 +2,7 @@
 
 use super::{BudgetReport, LimitReached};
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 use utoipa::ToSchema;
 use windlass_expression::Value;
 use windlass_formats::replacements;
@@ -178,7 +179,10 @@ impl Unreplaced {
 
     fn of(variables: &Value) -> Vec<Self> {
         let all = replacements(variables).into_iter();
-        all.map(|(file, new)| Self { file, new }).collect()
+        // The new file may have been deleted.
+        all.filter(|(_, new)| Path::new(new).exists())
+            .map(|(file, new)| Self { file, new })
+            .collect()
     }
 }
 
