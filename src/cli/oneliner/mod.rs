@@ -315,6 +315,16 @@ fn rows_path(global: &Global, to: &Path) -> Result<String, Failure> {
         return rows::path(global);
     }
     writable(to, global.server.is_some()).map_err(Failure::Usage)?;
+    let is_local = global.server.is_none() && global.engine.is_none();
+    if is_local
+        && let Some(folder) = to.parent()
+        && folder != Path::new("")
+        && !folder.is_dir()
+    {
+        let (to, folder) = (to.display(), folder.display());
+        let message = format!("`--to {to}`: `{folder}` is not a folder: create it first");
+        return Err(Failure::Usage(message));
+    }
     Ok(literal(&to.display().to_string()))
 }
 
@@ -361,6 +371,9 @@ fn writable(to: &Path, remote: bool) -> Result<(), String> {
         return Err(format!(
             "`--to {shown}`: the rows go to a file, or with `-` to standard output"
         ));
+    }
+    if to.as_os_str().to_string_lossy().ends_with('/') || !remote && to.is_dir() {
+        return Err(format!("`--to {shown}`: it must be a file, not a folder"));
     }
     if remote && to.is_relative() {
         return Err(format!(

@@ -39,6 +39,27 @@ fn flags_without_effect_are_refused() {
 }
 
 #[test]
+fn a_file_that_cannot_be_written_is_refused_before_the_first_request() {
+    let folder = Folder::new();
+    let (base, requested) = serve(|_| (200, vec![], json!([])));
+    std::fs::create_dir(folder.path().join("a")).unwrap();
+    for (to, message) in [
+        ("x/", "`--to x/`: it must be a file"),
+        ("a", "`--to a`: it must be a file"),
+        ("b/x", "`b` is not a folder"),
+    ] {
+        for command in ["paginate", "events"] {
+            folder
+                .run(&[command, &base, "--to", to])
+                .left(2, &[message]);
+        }
+    }
+    assert!(!folder.path().join("x").exists());
+    folder.run(&["paginate", &base, "--to", "a/x"]).left(0, &[]);
+    assert_eq!(requested.lock().unwrap().len(), 1);
+}
+
+#[test]
 fn a_request_of_another_process_has_its_environment() {
     let folder = Folder::new();
     let (base, _) = serve(|_| (200, vec![], json!([])));
