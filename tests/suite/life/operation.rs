@@ -341,6 +341,8 @@ fn polled(kind: Kind, path: &str, polls: usize, fails: bool) -> Reply {
         (Kind::Definition, true, true) => {
             (404, vec![], json!("the operation failed: no room left"))
         }
+        // One answer has no state.
+        (Kind::Words, false, _) if polls == 2 => body(json!({})),
         (Kind::Words, false, _) => body(json!({ "state": "still working" })),
         (Kind::Words, true, false) => body(json!({ "state": "Finished", "rows": 3 })),
         (Kind::Words, true, true) => body(json!({ "state": "aborted", "message": "no room left" })),
@@ -438,6 +440,103 @@ async fn an_answer_without_an_address_says_what_to_give() {
     folder
         .run(&["run", "w.yaml"])
         .left(1, &["does not say where to ask for it: give `status`"]);
+}
+
+/// Starts a server that answers a POST with the first answer, and each GET with the next one. Further requests get the
+/// last answer. Returns its address and the number of requests.
+async fn scripted(
+    answers: Vec<(u16, Vec<(&'static str, &'static str)>, &'static str)>,
+) -> (String, Arc<Mutex<usize>>) {
+    let requests = Arc::<Mutex<usize>>::default();
+    let counted = Arc::clone(&requests);
+    let router = Router::new().fallback(async move || {
+        let mut requests = counted.lock().unwrap();
+        let at = (*requests).min(answers.len() - 1);
+        *requests += 1;
+        let (status, headers, body) = &answers[at];
+        let kind = if body.starts_with('<') {
+            "text/html"
+        } else {
+            "application/json"
+        };
+        let mut response = (
+            StatusCode::from_u16(*status).unwrap(),
+            [("content-type", kind)],
+            *body,
+        )
+            .into_response();
+        for (name, value) in headers {
+            response
+                .headers_mut()
+                .insert(*name, HeaderValue::from_static(value));
+        }
+        response
+    });
+    (serve(router).await, requests)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_without_a_state_does_not_end_an_operation_that_had_one() {
+    let folder = Folder::new();
+    let (queued, running) = (r#"{"id":7,"status":"queued"}"#, r#"{"status":"running"}"#);
+    let ended = r#"{"status":"succeeded","rows":3}"#;
+    for (status, stateless) in [
+        (200, "<html>maintenance</html>"),
+        (200, "{}"),
+        (200, "[]"),
+        (200, r#"{"status":null}"#),
+        (200, r#"{"error":"try later"}"#),
+        (204, ""),
+    ] {
+        for with_address in [false, true] {
+            let answers = vec![
+                (201, vec![], queued),
+                (status, vec![], stateless),
+                (200, vec![], running),
+                (status, vec![], stateless),
+                (200, vec![], ended),
+            ];
+            let (url, requests) = scripted(answers).await;
+            let at = format!("{url}/7");
+            let mut line = vec!["operation", &*url, "--every", "0.01s"];
+            if with_address {
+                line.extend(["--status-url", &at]);
+            }
+            let ran = folder.run(&line).left(0, &[]);
+            assert!(ran.out.contains("\"rows\": 3"), "{stateless}: {}", ran.out);
+            assert_eq!(*requests.lock().unwrap(), 5, "{stateless}");
+        }
+    }
+    let rows = r#"{"rows":3}"#;
+    // The server redirects to a page, and then to the result.
+    let redirected = vec![
+        (202, vec![("location", "/7")], queued),
+        (303, vec![("location", "/maintenance")], ""),
+        (200, vec![], "<html>maintenance</html>"),
+        (303, vec![("location", "/result")], ""),
+        (200, vec![], rows),
+    ];
+    // The server reports the state in the body and with the status 202.
+    let both = vec![
+        (202, vec![("location", "/7")], queued),
+        (202, vec![], running),
+        (200, vec![], "<html>maintenance</html>"),
+        (200, vec![], rows),
+    ];
+    // The server reports it only with the status 202.
+    let code = vec![
+        (202, vec![("operation-location", "/7")], "{}"),
+        (202, vec![], "{}"),
+        (202, vec![], "{}"),
+        (200, vec![], rows),
+    ];
+    for (answers, expected) in [(redirected, 5), (both, 4), (code, 4)] {
+        let (url, requests) = scripted(answers).await;
+        let ran = folder.run(&["operation", &url, "--every", "0.01s"]);
+        let ran = ran.left(0, &[]);
+        assert!(ran.out.contains("\"rows\": 3"), "{}", ran.out);
+        assert_eq!(*requests.lock().unwrap(), expected);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

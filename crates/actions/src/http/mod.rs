@@ -243,7 +243,8 @@ fn output(reply: Reply, request: &Request, method: &Method) -> Result<Value, Fau
         false => reply,
     };
     if let Some(step) = Step::of(&request.inputs) {
-        return operation::output(reply, step, method);
+        let requested = request::address(request).ok();
+        return operation::output(reply, step, method, requested.as_ref());
     }
     let step = Step::of_pattern(&request.inputs);
     let pending = step.and_then(|step| operation::pending(&reply, step));

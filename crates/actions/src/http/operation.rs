@@ -6,7 +6,7 @@
 //! background responses and batches of OpenAI, jobs of Kubernetes, runs of GitHub Actions, and answers with a `status`
 //! or a `state` in the usual words. For any other server, the author has to write expressions that read the answers.
 
-use super::previous::with_member;
+use super::previous::{is_same, with_member};
 use super::reply::{Reply, url_text};
 use chrono::DateTime;
 use reqwest::{Method, StatusCode, Url};
@@ -19,6 +19,9 @@ use windlass_value::{LONGEST_REQUESTED_WAIT, http_date};
 /// The name of an input and of a member of outputs. The input is the kind of request about an operation. The member has
 /// the progress of the operation.
 pub(super) const OPERATION: &str = "operation";
+
+/// The member of `operation` with the input `operation` of the next request.
+const STEP: &str = "step";
 
 /// The member with the runs in GitHub's list of workflow runs.
 const RUNS: &str = "workflow_runs";
@@ -111,7 +114,54 @@ const CONCLUSIONS: [&str; 3] = ["success", "neutral", "skipped"];
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Start,
-    Status,
+    /// A start after which the workflow does not need an address, because it has its own request for the status.
+    Begin,
+    Status(StateSource),
+}
+
+/// How a server has reported the state of an operation until now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StateSource {
+    /// No body had a state. An answer with a status other than 202 ends the operation.
+    StatusCode,
+    /// A body had a state, so the operation ends only with a state.
+    Body,
+    /// A body had a state, and an answer to a request for the status had the status 202. A result ends the operation,
+    /// too.
+    Both,
+}
+
+impl StateSource {
+    /// Each source with its text in the input and in the member `operation`.
+    const TEXTS: [(Self, &str); 3] = [
+        (Self::StatusCode, "status"),
+        (Self::Body, "status-of-body"),
+        (Self::Both, "status-of-both"),
+    ];
+
+    fn of(text: &str) -> Option<Self> {
+        let (source, _) = Self::TEXTS.into_iter().find(|(_, known)| *known == text)?;
+        Some(source)
+    }
+
+    fn text(self) -> Value {
+        let mut texts = Self::TEXTS.into_iter();
+        let text = texts.find_map(|(source, text)| (source == self).then_some(text));
+        Value::text(text.unwrap_or_default())
+    }
+
+    /// Returns the source after an answer to a step.
+    fn after(step: Step, progress: &Result<Progress, String>, accepted: bool) -> Self {
+        let source = match step {
+            Step::Status(source) => source,
+            Step::Start | Step::Begin => Self::StatusCode,
+        };
+        match (source, progress) {
+            (Self::StatusCode, Ok(Progress::Unknown)) | (Self::Both, _) => source,
+            _ if accepted && step.is_status() => Self::Both,
+            _ => Self::Body,
+        }
+    }
 }
 
 impl Step {
@@ -119,16 +169,20 @@ impl Step {
     pub fn of(inputs: &Value) -> Option<Self> {
         match inputs.get(OPERATION)?.as_str()? {
             "start" => Some(Self::Start),
-            "status" => Some(Self::Status),
-            _ => None,
+            "begin" => Some(Self::Begin),
+            text => StateSource::of(text).map(Self::Status),
         }
+    }
+
+    fn is_status(self) -> bool {
+        matches!(self, Self::Status(_))
     }
 
     /// Reads the input `asyncPattern` of an action in a Logic Apps definition.
     pub fn of_pattern(inputs: &Value) -> Option<Self> {
         match inputs.get(ASYNC_PATTERN)? {
             Value::Bool(true) => Some(Self::Start),
-            Value::String(_) => Some(Self::Status),
+            Value::String(_) => Some(Self::Status(StateSource::StatusCode)),
             _ => None,
         }
     }
@@ -143,7 +197,9 @@ pub(super) fn is_result(inputs: &Value) -> bool {
 /// or never had it.
 pub(super) fn explain_404(fault: Fault, inputs: &Value) -> Fault {
     let step = inputs.get(OPERATION).and_then(Value::as_str);
-    if !matches!(step, Some("status" | "check")) || fault.code.as_deref() != Some("404") {
+    if !step.is_some_and(|step| step == "check" || step.starts_with("status"))
+        || fault.code.as_deref() != Some("404")
+    {
         return fault;
     }
     Fault {
@@ -159,55 +215,71 @@ enum Progress {
     Unknown,
 }
 
-/// Returns the output of an answer, with the member `operation`. This member has `done`, the `address` of the next
-/// request, the address of the `result`, and the `response` that the answer contains. The last three may be null.
+/// Returns the output of an answer, with the member `operation`. This member has `done`, the input `operation` of the
+/// next request as `step`, the `address` of the next request, the address of the `result`, and the `response` that
+/// the answer contains. The last three may be null. `requested` is the address of the request, before redirects.
 ///
 /// # Errors
 /// Returns a fault if the operation failed, or if no address for the next request is known.
-pub(super) fn output(reply: Reply, step: Step, method: &Method) -> Result<Value, Fault> {
-    let progress = match progress(&reply.body) {
+pub(super) fn output(
+    reply: Reply,
+    step: Step,
+    method: &Method,
+    requested: Option<&Url>,
+) -> Result<Value, Fault> {
+    let accepted = reply.status == StatusCode::ACCEPTED;
+    let progress = progress(&reply.body);
+    let source = (STEP, StateSource::after(step, &progress, accepted).text());
+    if step == Step::Begin {
+        let operation = Value::from_pairs([source]);
+        return Ok(with_member(reply.into_page(), OPERATION, Some(operation)));
+    }
+    let progress = match progress {
         Ok(progress) => progress,
         Err(reason) => {
             let message = format!("the operation failed: {reason}");
             return Err(Fault::new(fault_kind::OPERATION, message).output(reply.into_page()));
         }
     };
-    let run = match step {
-        Step::Start => dispatched_runs(&reply),
-        Step::Status => found_run(&reply),
+    let run = match step.is_status() {
+        false => dispatched_runs(&reply),
+        true => found_run(&reply),
     };
     let is_sought = run.is_some() || reply.body.get(RUNS).is_some();
     let named = STATUS_HEADERS.iter().find_map(|name| text(&reply, name));
     let named = run.or(named);
-    let accepted = reply.status == StatusCode::ACCEPTED;
-    let done = match progress {
-        Progress::Succeeded => step == Step::Status || named.is_none(),
-        Progress::Running => false,
-        Progress::Unknown if is_sought => false,
-        Progress::Unknown => {
-            let runs = named.is_some() || named_address(&reply.body).is_some();
-            !accepted && (step == Step::Status || !runs)
+    let done = match (progress, step) {
+        (Progress::Succeeded, _) => step.is_status() || named.is_none(),
+        (Progress::Running, _) => false,
+        (Progress::Unknown, _) if is_sought || accepted => false,
+        (Progress::Unknown, Step::Status(StateSource::StatusCode)) => true,
+        (Progress::Unknown, Step::Status(StateSource::Both)) => is_result_body(&reply),
+        // Some servers redirect from the address of an operation that has ended to its result.
+        (Progress::Unknown, Step::Status(StateSource::Body)) => {
+            requested.is_some_and(|requested| is_other_path(requested, &reply.url))
+                && is_result_body(&reply)
         }
+        (Progress::Unknown, _) => named.is_none() && named_address(&reply.body).is_none(),
     };
     let location = text(&reply, "location");
     let address = match (done, named.or(location.clone().filter(|_| accepted))) {
         (true, _) => None,
         (false, Some(named)) => Some(named),
-        (false, None) if step == Step::Status => Some(reply.url.to_string()),
+        // A redirect may lead to another page only once.
+        (false, None) if step.is_status() => Some(requested.unwrap_or(&reply.url).to_string()),
         (false, None) => Some(started_at(&reply).or(location.clone()).ok_or_else(|| {
             let message = "the operation runs, but its answer does not say where to ask for it: \
                            give `status`, for example status: { uri: \"https://…\" }";
             Fault::new(fault_kind::OPERATION, message)
         })?),
     };
-    let result = match step {
+    let result = match step.is_status() {
         // In Azure, a PUT creates the resource at the address of the PUT, and the answer to a POST names the address of
         // the resource.
-        Step::Start if !done && *method == Method::PUT => Some(reply.url.to_string()),
-        Step::Start if !done => location.filter(|at| Some(at) != address.as_ref()),
-        Step::Start => None,
-        Step::Status if done => result_of(&reply),
-        Step::Status => None,
+        false if !done && *method == Method::PUT => Some(reply.url.to_string()),
+        false if !done => location.filter(|at| Some(at) != address.as_ref()),
+        true if done => result_of(&reply),
+        _ => None,
     };
     let response = reply
         .body
@@ -215,6 +287,7 @@ pub(super) fn output(reply: Reply, step: Step, method: &Method) -> Result<Value,
         .filter(|_| done && is_google(&reply.body));
     let operation = [
         ("done", Value::Bool(done)),
+        source,
         ("address", address.map_or(Value::Null, Value::text)),
         ("result", result.map_or(Value::Null, Value::text)),
         ("response", response.cloned().unwrap_or(Value::Null)),
@@ -233,8 +306,8 @@ pub(super) fn pending(reply: &Reply, step: Step) -> Option<Value> {
     }
     let address = match (text(reply, "location"), step) {
         (Some(location), _) => reply.url.join(&location).ok()?,
-        (None, Step::Start) => return None,
-        (None, Step::Status) => reply.url.clone(),
+        (None, Step::Status(_)) => reply.url.clone(),
+        (None, _) => return None,
     };
     let wait = reply.requested_wait().unwrap_or(POLL_INTERVAL);
     let wait = Value::text(format_duration(wait.min(LONGEST_REQUESTED_WAIT)));
@@ -242,6 +315,28 @@ pub(super) fn pending(reply: &Reply, step: Step) -> Option<Value> {
         ("address", url_text(address)),
         ("wait", wait),
     ]))
+}
+
+/// Returns true if the body of an answer without a state can be the result of an operation, and is not empty, the page
+/// of a proxy, or an error.
+fn is_result_body(reply: &Reply) -> bool {
+    let is_html =
+        text(reply, "content-type").is_some_and(|kind| kind.to_ascii_lowercase().contains("html"));
+    let has_content = match &reply.body {
+        Value::Null => false,
+        Value::String(text) => !text.trim().is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(members) => !members.is_empty(),
+        _ => true,
+    };
+    let error = reply.body.get("error").filter(|error| !error.is_null());
+    has_content && !is_html && error.is_none()
+}
+
+/// Returns true if an answer is from another path than the one that was requested, because of a redirect.
+fn is_other_path(requested: &Url, answered: &Url) -> bool {
+    let [requested, answered] = [requested, answered].map(|url| url.path().trim_end_matches('/'));
+    !is_same(requested, answered)
 }
 
 fn text(reply: &Reply, header: &str) -> Option<String> {

@@ -140,9 +140,10 @@ impl<F: Format> ActionReader<'_, F> {
         // If the file has the address of the operation in `status`, the answer to the start does not have to contain
         // it.
         let starts = match status {
-            Some(_) => Template::object(first_inputs.clone()),
-            None => with_step(Template::object(first_inputs.clone()), "start"),
+            Some(_) => "begin",
+            None => "start",
         };
+        let starts = with_step(Template::object(first_inputs.clone()), text(starts));
         let request = |inputs: Template| {
             StepKind::Call(Call {
                 attempt_timeout: attempt_timeout.clone(),
@@ -171,8 +172,13 @@ impl<F: Format> ActionReader<'_, F> {
             names.status.clone(),
             "http",
             request(match done {
-                Some(_) => with_step(status_inputs, "check"),
-                None => with_step(status_inputs, "status"),
+                Some(_) => with_step(status_inputs, text("check")),
+                // It contains whether an answer had a state. Such an operation does not end with an answer without one.
+                None => {
+                    let step =
+                        names.read_in_loop(self, &format!("{STATE}.get('step') or 'status'"));
+                    with_step(status_inputs, step)
+                }
             }),
             act.span,
         );
@@ -366,7 +372,7 @@ impl<F: Format> ActionReader<'_, F> {
                 (inputs, Some(is_there))
             }
         };
-        let inputs = with_step(inputs, "result");
+        let inputs = with_step(inputs, text("result"));
         let mut fetch = step(names.result.clone(), "http", request(inputs), act.span);
         fetch.retry = Some(default_retry(true, act.span));
         Some(match is_there {
@@ -380,8 +386,8 @@ impl<F: Format> ActionReader<'_, F> {
 }
 
 /// Adds the input `operation`, with which the output of the request contains the state of the operation.
-fn with_step(inputs: Template, step: &str) -> Template {
-    inputs.with_members(vec![(text("operation"), text(step))])
+fn with_step(inputs: Template, step: Template) -> Template {
+    inputs.with_members(vec![(text("operation"), step)])
 }
 
 /// Returns true if the name of a member in a template is the constant `key`.
