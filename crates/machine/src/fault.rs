@@ -3,6 +3,7 @@
 
 use super::bug::{Bug, MachineResult};
 use super::change::VariableChange;
+use super::condition::last_answer;
 use super::failure::{error_value, failure_value};
 use super::reader::describe_attempt;
 use super::record::{LoopEnd, Output};
@@ -211,7 +212,11 @@ impl<'a> FaultHandler<'_, 'a> {
         let after = human_duration(Duration::from_millis(after_ms));
         let name = &scope.name;
         let because = describe_attempt(read.failed_attempt(cursor, depth)?);
-        let message = format!("`{name}` was not done within its timeout of {after}{because}");
+        let answer = read.outermost_loop(cursor, depth + 1)?;
+        let answer = answer.map(|this| last_answer(read, this)).transpose()?;
+        let answer = answer.unwrap_or_default();
+        let message =
+            format!("`{name}` was not done within its timeout of {after}{because}{answer}");
         let fault = Fault::new(fault_kind::TIMEOUT, message).transient();
         let mut movement = self.movement();
         movement.cancel(cursor, depth + 1, Status::Cancelled)?;

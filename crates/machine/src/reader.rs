@@ -151,6 +151,17 @@ impl<'r, 'a> Reader<'r, 'a> {
         Ok(tried.next().map(|(fault, _)| fault))
     }
 
+    /// Returns the outermost loop of a cursor that is not outside of the frame at `depth`.
+    pub fn outermost_loop(
+        self,
+        cursor: CursorId,
+        depth: usize,
+    ) -> MachineResult<Option<LoopRef<'a>>> {
+        let depths = depth..self.run.cursor(cursor)?.frames.len();
+        let mut loops = depths.filter_map(|depth| self.loop_at(cursor, depth).transpose());
+        loops.next().transpose()
+    }
+
     /// Returns true if a scope is the body of a workflow that has an ending.
     pub fn is_body(self, scope: ScopeId) -> bool {
         let ending = self.program.ending.as_ref();

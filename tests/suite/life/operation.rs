@@ -540,6 +540,39 @@ async fn an_answer_without_a_state_does_not_end_an_operation_that_had_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_timeout_includes_the_start_and_the_request_for_the_result() {
+    async fn silent(request: Request) -> Response {
+        match (request.method().as_str(), request.uri().path()) {
+            ("POST", "/ends" | "/runs") | ("GET", "/runs/7") => {
+                Json(json!({ "id": 7, "status": "running" })).into_response()
+            }
+            (_, "/ends/7") => {
+                let ended = json!({ "status": "succeeded", "resourceLocation": "/result" });
+                Json(ended).into_response()
+            }
+            _ => std::future::pending().await,
+        }
+    }
+    let url = serve(Router::new().fallback(silent)).await;
+    let folder = Folder::new();
+    for (start, answer) in [
+        ("silent", ""),
+        ("ends", ""),
+        (
+            "runs",
+            "; the last answer was 200: {\"id\":7,\"status\":\"running\"}",
+        ),
+    ] {
+        let start = format!("{url}/{start}");
+        let line = ["operation", &start, "--timeout", "1s", "--every", "0.01s"];
+        let began = std::time::Instant::now();
+        let message = format!("`operation` was not done within its timeout of 1s{answer}");
+        folder.run(&line).left(5, &[&message]);
+        assert!(began.elapsed().as_secs() < 20, "{start}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_operation_that_is_not_known_at_once_is_polled_again() {
     async fn late(State(shared): State<Arc<Mutex<usize>>>, request: Request) -> Response {
         if request.method() == "POST" {

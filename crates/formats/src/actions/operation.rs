@@ -205,7 +205,7 @@ impl<F: Format> ActionReader<'_, F> {
         let poll = Loop {
             test,
             condition_text,
-            timeout: Some(timeout),
+            timeout: Some(timeout.clone()),
             delay,
             on_missing: OnMissing::Wait,
             on_limit: OnLimit::Fail,
@@ -238,6 +238,8 @@ impl<F: Format> ActionReader<'_, F> {
         ];
         Body {
             output: Some(Template::object(output)),
+            // The loop has the same timeout, but does not contain the start and the request for the result.
+            timeout: Some(timeout),
             ..StepKind::Block(Block::Sequence(steps)).into()
         }
     }

@@ -179,7 +179,7 @@ pub(super) const OPERATION: &[Key] = &[
     key("delay", DELAY, "the time between two requests; default server, and at least 5 s")
         .reference("as in [loops](loom.md#loops). Default `server`, and at least 5 s"),
     key("limit", LIMIT, "")
-        .reference("as in [loops](loom.md#loops). Without `count`, only the timeout limits the polls"),
+        .reference("as in [loops](loom.md#loops). The timeout includes the start and the request for the result. Without `count`, only the timeout limits the polls"),
 ];
 
 // Commands, handlers, models.
