@@ -6,6 +6,8 @@ use super::operation::STATUS_OUTPUTS;
 use super::pages::IS_PAGE;
 use crate::cli::args::{DurationArg, IntervalArg, PollArgs, RequestArgs, TryArgs};
 use serde_json::{Map, Value, json};
+use std::fmt::Display;
+use url::Url;
 use windlass_engine::report::ErrorReport;
 use windlass_engine::{Bundle, Diagnostics, TerminalText, format_duration, inexact_json};
 use windlass_expression::{Condition, Reference, Syntax};
@@ -405,20 +407,30 @@ fn command(words: &[String], check: bool) -> Map<String, Value> {
     ])
 }
 
-pub(super) fn check_scheme(url: &str) -> Result<(), String> {
-    match ["http://", "https://"].iter().any(|scheme| {
+/// Parses a URL, in which each `${secret:NAME}` is replaced by a digit.
+pub(super) fn parse_url(url: &str) -> Result<Url, String> {
+    let is_http = ["http://", "https://"].iter().any(|scheme| {
         let start = url.get(..scheme.len());
         start.is_some_and(|start| start.eq_ignore_ascii_case(scheme))
-    }) {
-        true => Ok(()),
-        false => Err(format!(
-            "`{url}` is not a valid URL: it must begin with http:// or https://"
-        )),
+    });
+    if !is_http {
+        return Err(invalid_url(url, "it must begin with http:// or https://"));
     }
+    let mut parts = url.split("${secret:");
+    let mut replaced = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        replaced.push('0');
+        replaced.push_str(part.split_once('}').map_or("", |(_, after)| after));
+    }
+    Url::parse(&replaced).map_err(|error| invalid_url(url, error))
+}
+
+pub(super) fn invalid_url(url: &str, problem: impl Display) -> String {
+    format!("`{url}` is not a valid URL: {problem}")
 }
 
 pub(super) fn request(url: &str, given: &RequestArgs) -> Result<Map<String, Value>, String> {
-    check_scheme(url)?;
+    parse_url(url)?;
     let mut named = Map::new();
     for header in &given.header {
         let (name, value) = header

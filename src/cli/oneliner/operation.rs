@@ -1,6 +1,8 @@
 //! The workflow file of `operation`, which has one action.
 
-use super::file::{check_scheme, duration_text, request, server_delay, to_file_expression_at};
+use super::file::{
+    duration_text, invalid_url, parse_url, request, server_delay, to_file_expression_at,
+};
 use crate::cli::args::OperationArgs;
 use serde_json::{Value, json};
 use windlass_engine::Value as Output;
@@ -23,27 +25,25 @@ pub(super) fn operation(args: &OperationArgs, times: u64) -> Result<Value, Strin
             action.insert(key.to_owned(), expression.into());
         }
     }
-    // The address of `cancel` may be relative to the URL.
-    let absolute = [
-        ("--status-url", &args.status_url),
-        ("--result", &args.result),
-    ];
-    for (flag, address) in absolute {
-        let is_computed = |address: &&str| address.contains('@') || address.contains("{{");
-        let constant = address.as_deref().filter(|address| !is_computed(address));
-        if let Some(address) = constant.filter(|address| *address != "none") {
-            check_scheme(address).map_err(|error| format!("{flag}: {error}"))?;
-        }
-    }
     let requests = [
-        ("status", &args.status_url),
-        ("result", &args.result),
-        ("cancel", &args.cancel),
+        ("status", "--status-url", &args.status_url),
+        ("result", "--result", &args.result),
+        ("cancel", "--cancel", &args.cancel),
     ];
-    for (key, request) in requests {
-        if let Some(request) = request {
-            action.insert(key.to_owned(), request.clone().into());
-        }
+    for (key, flag, address) in requests {
+        let Some(address) = address else { continue };
+        let is_computed = address.contains('@') || address.contains("{{");
+        let checked = match key {
+            _ if is_computed || (key, &**address) == ("result", "none") => Ok(()),
+            // This address may be relative to the URL.
+            "cancel" => parse_url(&args.url)?
+                .join(address)
+                .map(drop)
+                .map_err(|error| invalid_url(address, error)),
+            _ => parse_url(address).map(drop),
+        };
+        checked.map_err(|error| format!("{flag}: {error}"))?;
+        action.insert(key.to_owned(), address.clone().into());
     }
     Ok(json!({
         "actions": { "operation": action },

@@ -573,6 +573,14 @@ async fn the_timeout_includes_the_start_and_the_request_for_the_result() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_bad_address_of_a_server_is_named() {
+    let (url, _) = scripted(vec![(202, vec![("location", "http://[x")], "")]).await;
+    let folder = Folder::new();
+    let message = "the header `location` has an invalid address of the operation, `http://[x`";
+    folder.run(&["operation", &url]).left(1, &[message]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_operation_that_is_not_known_at_once_is_polled_again() {
     async fn late(State(shared): State<Arc<Mutex<usize>>>, request: Request) -> Response {
         if request.method() == "POST" {
@@ -604,6 +612,16 @@ fn an_address_without_a_scheme_is_found_before_the_run() {
         let message = format!("{flag}: `{given}` is not a valid URL: it must begin with http");
         let refused = folder.run(&["operation", url, flag, given]);
         refused.left(2, &[&message]);
+    }
+    for flag in ["--status-url", "--result", "--cancel"] {
+        let message = format!("{flag}: `http://[bad` is not a valid URL: invalid IPv6 address");
+        let refused = folder.run(&["operation", url, flag, "http://[bad"]);
+        refused.left(2, &[&message]);
+    }
+    for valid in ["http://${secret:HOST}:${secret:PORT}/jobs", url] {
+        let line = ["operation", valid, "--cancel", "/c", "--result", "none"];
+        let print = [&line[..], &["--print"]].concat();
+        folder.run(&print).left(0, &[]);
     }
     let file = "actions:\n  a:\n    type: operation\n    inputs: {uri: 'http://127.0.0.1:9/'}\n    \
                 status: jobs/7\n    result: {uri: jobs/8}\n    cancel: jobs/9\n";

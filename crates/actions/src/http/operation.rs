@@ -220,7 +220,7 @@ enum Progress {
 /// the answer contains. The last three may be null. `requested` is the address of the request, before redirects.
 ///
 /// # Errors
-/// Returns a fault if the operation failed, or if no address for the next request is known.
+/// Returns a fault if the operation failed, or if no valid address for the next request is known.
 pub(super) fn output(
     reply: Reply,
     step: Step,
@@ -273,6 +273,19 @@ pub(super) fn output(
             Fault::new(fault_kind::OPERATION, message)
         })?),
     };
+    if let Some(address) = &address
+        && let Err(error) = reply.url.join(address)
+    {
+        let headers = STATUS_HEADERS.iter().chain(&["location"]);
+        let mut headers = headers.filter(|name| text(&reply, name).as_ref() == Some(address));
+        let place = match headers.next() {
+            Some(header) => format!("the header `{header}`"),
+            None => "the answer".to_owned(),
+        };
+        let message =
+            format!("{place} has an invalid address of the operation, `{address}`: {error}");
+        return Err(Fault::new(fault_kind::OPERATION, message).output(reply.into_page()));
+    }
     let result = match step.is_status() {
         // In Azure, a PUT creates the resource at the address of the PUT, and the answer to a POST names the address of
         // the resource.
