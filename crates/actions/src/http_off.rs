@@ -28,3 +28,9 @@ pub(super) struct Reply {
 pub(super) fn of_stub(answer: Result<Value, Fault>, _: &Request) -> Result<Value, Fault> {
     answer
 }
+
+/// Returns `None`: this build makes no requests.
+#[must_use]
+pub fn follow_up_address(_: &Request) -> Option<String> {
+    None
+}

@@ -62,6 +62,7 @@ mod webhook;
 pub use activity::{ActivityContext, ActivityError};
 pub use append::{is_append_bookkeeping, simulate_append};
 pub use callback::{CALLBACK_PATH, Callbacks};
+pub use http::follow_up_address;
 pub use identity::{IDENTITIES, has_secret};
 pub use live::{Listener, OutputStream};
 pub use mask::MASK;

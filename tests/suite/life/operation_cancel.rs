@@ -237,6 +237,9 @@ async fn a_second_cancel_ends_the_run_also_one_that_was_paused() {
     let mut run = folder.start(&["resume", "r"]);
     server.cancelling.notified().await;
     tokio::task::block_in_place(|| {
+        let status = folder.run(&["status", "r"]).left(0, &[]).out;
+        let address = format!("POST {url}/start/7/cancel");
+        assert!(status.contains(&address), "{status}");
         folder.run(&["cancel", "r"]).left(0, &[]);
         run.wait().unwrap();
         let status = folder.run(&["status", "r"]).left(0, &[]).out;

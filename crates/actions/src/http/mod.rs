@@ -29,6 +29,7 @@ mod upload;
 
 pub(super) use client::Client;
 pub(super) use reply::Reply;
+pub use request::follow_up_address;
 #[cfg(feature = "llm")]
 pub(super) use request::parse_url;
 

@@ -2,6 +2,7 @@
 
 use super::masked;
 use super::multipart::{self, MultipartPart};
+use super::reply::url_text;
 use crate::execution_context::{holds_secret, traceparent};
 use crate::inputs::{Inputs, invalid, scalar};
 use base64::Engine;
@@ -67,6 +68,16 @@ pub(super) fn address(request: &Request) -> Result<Url, Fault> {
     let base = page_base(inputs, &uri)?;
     let next = base.join(page);
     served("page", next)
+}
+
+/// Returns the address of a request for a page or about an operation, without credentials. Returns `None` for other
+/// requests and if the address is not valid.
+#[must_use]
+pub fn follow_up_address(request: &Request) -> Option<String> {
+    let inputs = Inputs::of(request).ok()?;
+    let is_follow_up = inputs.text("page").ok()?.is_some() || operation(inputs).ok()?.is_some();
+    let address = is_follow_up.then(|| address(request).ok()).flatten()?;
+    url_text(address).as_str().map(ToOwned::to_owned)
 }
 
 /// Returns the address of the page on which the address `page` was found. It is the base if `page` is relative (RFC

@@ -6,12 +6,13 @@ use super::view::{RunView, shown};
 use crate::scheduler::{RateLimitWait, child_id};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use windlass_actions::follow_up_address;
 use windlass_expression::Value;
 use windlass_machine::program::ScopeKind;
 use windlass_machine::{
     ActiveForeach, BranchState, CursorId, FrameKind, TimerPurpose, Wait, innermost_iteration,
 };
-use windlass_model::model::{Fault, WORKFLOW};
+use windlass_model::model::{Fault, Request, WORKFLOW};
 use windlass_value::time::Timestamp;
 
 /// Maximum number of items of one foreach that are listed.
@@ -387,7 +388,7 @@ fn waits(
                     .calls_workflow()
                     .then(|| child_id(&view.stored.header.id, request).to_string()),
                 method: http.then(|| text("method").unwrap_or_else(|| word("GET"))),
-                uri: http.then(|| text("uri")).flatten(),
+                uri: http.then(|| called_address(request)).flatten(),
                 detail: [
                     "run",
                     "command",
@@ -404,6 +405,16 @@ fn waits(
             }
         }
     })
+}
+
+/// Returns the address of an HTTP call: of a page, of a long operation, or the input `uri`.
+fn called_address(request: &Request) -> Option<String> {
+    let request = Request {
+        inputs: shown(&request.inputs),
+        ..request.clone()
+    };
+    let uri = || Some(request.inputs.get("uri")?.to_text());
+    follow_up_address(&request).or_else(uri)
 }
 
 /// Returns the step that is retried. While a retry waits, its cursor is before that step.
