@@ -54,7 +54,8 @@ pub(in crate::cli) fn with_line_expressions(is_line: bool, message: &str) -> Str
             "name all columns in `columns`",
             "name all columns with `--columns`",
         )
-        .replace(": `saveTo` writes it to a file", LARGER_BODY);
+        .replace(": `saveTo` writes it to a file", LARGER_BODY)
+        .replace(SET_STATUS, ": set --status-url");
     let message = without_expected_page(&without_page_check(message));
     without_total(&without_next_number(&message))
 }
@@ -125,6 +126,9 @@ const ITEMS_MUST_BE_A_LIST: &str =
 
 /// The beginning of a message that names `--next` instead of `page`.
 const NEXT_MUST_BE_AN_ADDRESS: &str = "`--next` must be the address of a page, or a value for `--param NAME`, and not a value of the type ";
+
+/// The end of a message about an operation whose address is unknown. It names the key of an action.
+const SET_STATUS: &str = ": set `status`, for example status: { uri: \"https://…\" }";
 
 /// The end of a message about a body that is too large. A line cannot save it.
 const LARGER_BODY: &str = ": request less, or run a workflow file with `saveTo`";

@@ -187,7 +187,7 @@ pub async fn operation(
         let has_polled = history.forgotten > 0 || !history.iterations.is_empty();
         if !has_polled && !output.is_some_and(|output| operation::names_state(&output)) {
             screen.say(
-                "note: the first answer names no operation and counts as the result: --status-url says where to ask",
+                "note: the first answer names no operation and counts as the result: set --status-url to poll an address",
             );
         }
     }

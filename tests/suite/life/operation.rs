@@ -439,7 +439,10 @@ async fn an_answer_without_an_address_says_what_to_give() {
     folder.file("w.yaml", action);
     folder
         .run(&["run", "w.yaml"])
-        .left(1, &["does not say where to ask for it: give `status`"]);
+        .left(1, &["has no address for its status: set `status`"]);
+    folder
+        .run(&["operation", &url])
+        .left(1, &["has no address for its status: set --status-url"]);
 }
 
 /// Starts a server that answers a POST with the first answer, and each GET with the next one. Further requests get the

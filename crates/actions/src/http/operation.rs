@@ -23,6 +23,10 @@ pub(super) const OPERATION: &str = "operation";
 /// The member of `operation` with the input `operation` of the next request.
 const STEP: &str = "step";
 
+/// The message about a start whose answer has no address.
+const NO_ADDRESS: &str = "the operation runs, but the answer to its start has no address for its status: \
+                          set `status`, for example status: { uri: \"https://…\" }";
+
 /// The member with the runs in GitHub's list of workflow runs.
 const RUNS: &str = "workflow_runs";
 
@@ -267,11 +271,11 @@ pub(super) fn output(
         (false, Some(named)) => Some(named),
         // A redirect may lead to another page only once.
         (false, None) if step.is_status() => Some(requested.unwrap_or(&reply.url).to_string()),
-        (false, None) => Some(started_at(&reply).or(location.clone()).ok_or_else(|| {
-            let message = "the operation runs, but its answer does not say where to ask for it: \
-                           give `status`, for example status: { uri: \"https://…\" }";
-            Fault::new(fault_kind::OPERATION, message)
-        })?),
+        (false, None) => Some(
+            started_at(&reply)
+                .or(location.clone())
+                .ok_or_else(|| Fault::new(fault_kind::OPERATION, NO_ADDRESS))?,
+        ),
     };
     if let Some(address) = &address
         && let Err(error) = reply.url.join(address)
