@@ -24,7 +24,8 @@ pub(super) fn applies(on: &[RetryOn], fault: &Fault, origin: FaultOrigin) -> boo
     let code: Option<u16> = fault.code.as_deref().and_then(|code| code.parse().ok());
     on.iter().any(|wanted| match wanted {
         RetryOn::Code(wanted) => code == Some(*wanted),
-        RetryOn::Class(class) => code.is_some_and(|code| code / 100 == u16::from(*class)),
+        // A status above 599 is treated as one of the class 5xx (RFC 9110, 15).
+        RetryOn::Class(class) => code.is_some_and(|code| (code / 100).min(5) == u16::from(*class)),
         RetryOn::Kind(kind) => kind.eq_ignore_ascii_case(&fault.kind),
         RetryOn::Named(class) => fault.code.as_ref() == Some(class),
         RetryOn::Transient => fault.transient,

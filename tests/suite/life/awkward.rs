@@ -188,6 +188,8 @@ async fn a_refusal_ends_a_poll_and_what_may_exist_later_does_not() {
         (425, true),
         (429, true),
         (503, true),
+        (600, true),
+        (999, true),
         (400, false),
         (401, false),
         (403, false),

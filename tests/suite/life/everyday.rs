@@ -733,17 +733,17 @@ outputs:
 
 #[test]
 fn a_poll_whose_attempts_are_used_up_has_reached_its_limit() {
-    let folder = Folder::new();
-    let (base, requested) = super::paginate::serve(|_| (503, vec![], json!(null)));
-    let line = ["poll", "--url", &base, "--every", "10ms", "--times", "3"];
-    folder
-        .run(&line)
-        .left(4, &["answered 503", "note: 3 attempts failed, the maximum"]);
-    assert_eq!(requested.lock().unwrap().len(), 3);
-    let until = [&line[..], &["--until", "body.done", "--id", "until"]].concat();
-    folder
-        .run(&until)
-        .left(4, &["note: 3 attempts failed, the maximum"]);
+    for status in [503, 999] {
+        let folder = Folder::new();
+        let (base, requested) = super::paginate::serve(move |_| (status, vec![], json!(null)));
+        let line = ["poll", "--url", &base, "--every", "10ms", "--times", "3"];
+        let answered = format!("answered {status}");
+        let note = "note: 3 attempts failed, the maximum";
+        folder.run(&line).left(4, &[&answered, note]);
+        assert_eq!(requested.lock().unwrap().len(), 3);
+        let until = [&line[..], &["--until", "body.done", "--id", "until"]].concat();
+        folder.run(&until).left(4, &[note]);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

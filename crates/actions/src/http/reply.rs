@@ -160,7 +160,8 @@ pub(super) fn url_text(mut url: Url) -> Value {
 
 /// Returns true if the status means that the same call may succeed later (docs/reference/loom.md).
 fn is_transient(status: StatusCode, headers: &HeaderMap) -> bool {
-    status.is_server_error()
+    // A status above 599 is treated as one of the class 5xx (RFC 9110, 15).
+    status.as_u16() >= 500
         || status == StatusCode::REQUEST_TIMEOUT
         || status == StatusCode::TOO_MANY_REQUESTS
         || status == StatusCode::FORBIDDEN && is_over_quota(text_of(headers))

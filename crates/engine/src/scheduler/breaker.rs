@@ -123,7 +123,7 @@ fn is_down(fault: &Fault) -> bool {
         fault_kind::CONNECTION | fault_kind::TIMEOUT => true,
         _ => {
             let code = fault.code.as_deref().and_then(|code| code.parse().ok());
-            code.is_some_and(|code: u16| (500..600).contains(&code) && code != 501)
+            code.is_some_and(|code: u16| code >= 500 && code != 501)
         }
     }
 }

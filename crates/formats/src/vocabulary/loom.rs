@@ -492,7 +492,7 @@ pub(super) const RETRY_POLICY_KEYS: &[&[Key]] = &[
     INTERVALS,
     &[
         key("on", Type::WithRules(r#"{"items":{"type":["string","integer"]}}"#, &Type::Json(&["array", "string", "integer"])), "")
-            .reference("the faults to retry: status codes, classes (`5xx`), `timeout`, `connection` or another [kind](actions.md), `transient`, `unprocessed` ([below](#default-retries)). Without `on`, an action retries its transient faults; a block or a loop retries any failure"),
+            .reference("the faults to retry: status codes, classes (`5xx`, with 600 to 999), `timeout`, `connection` or another [kind](actions.md), `transient`, `unprocessed` ([below](#default-retries)). Without `on`, an action retries its transient faults; a block or a loop retries any failure"),
         key("when", CONDITION, "retry only if it is true; without on, only this condition decides")
             .reference(r#"a condition on the failed attempt, such as `"@equals(outputs('a').exitCode, 75)"`. Without `on`, only `when` decides"#),
     ],
