@@ -526,6 +526,8 @@ async fn an_answer_without_a_state_does_not_end_an_operation_that_had_one() {
         (200, vec![], "<html>maintenance</html>"),
         (200, vec![], rows),
     ];
+    // The operation ends before the first poll.
+    let quick = vec![(202, vec![("location", "/7")], queued), (200, vec![], rows)];
     // The server reports it only with the status 202.
     let code = vec![
         (202, vec![("operation-location", "/7")], "{}"),
@@ -533,7 +535,7 @@ async fn an_answer_without_a_state_does_not_end_an_operation_that_had_one() {
         (202, vec![], "{}"),
         (200, vec![], rows),
     ];
-    for (answers, expected) in [(redirected, 5), (both, 4), (code, 4)] {
+    for (answers, expected) in [(redirected, 5), (both, 4), (quick, 2), (code, 4)] {
         let (url, requests) = scripted(answers).await;
         let ran = folder.run(&["operation", &url, "--every", "0.01s"]);
         let ran = ran.left(0, &[]);

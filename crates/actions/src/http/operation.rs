@@ -130,8 +130,8 @@ pub(super) enum StateSource {
     StatusCode,
     /// A body had a state, so the operation ends only with a state.
     Body,
-    /// A body had a state, and an answer to a request for the status had the status 202. A result ends the operation,
-    /// too.
+    /// A body had a state, but the server also follows the pattern in which a status other than 202 means the end. So a
+    /// result ends the operation, too.
     Both,
 }
 
@@ -154,15 +154,16 @@ impl StateSource {
         Value::text(text.unwrap_or_default())
     }
 
-    /// Returns the source after an answer to a step.
-    fn after(step: Step, progress: &Result<Progress, String>, accepted: bool) -> Self {
+    /// Returns the source after an answer to a step. `follows_202` is true if the status 202 of the answer means that
+    /// a later status means the end.
+    fn after(step: Step, progress: &Result<Progress, String>, follows_202: bool) -> Self {
         let source = match step {
             Step::Status(source) => source,
             Step::Start | Step::Begin => Self::StatusCode,
         };
         match (source, progress) {
             (Self::StatusCode, Ok(Progress::Unknown)) | (Self::Both, _) => source,
-            _ if accepted && step.is_status() => Self::Both,
+            _ if follows_202 => Self::Both,
             _ => Self::Body,
         }
     }
@@ -233,7 +234,14 @@ pub(super) fn output(
 ) -> Result<Value, Fault> {
     let accepted = reply.status == StatusCode::ACCEPTED;
     let progress = progress(&reply.body);
-    let source = (STEP, StateSource::after(step, &progress, accepted).text());
+    // An answer at the address of a status header always has a state. That of `Location` may be the result.
+    let named = STATUS_HEADERS.iter().find_map(|name| text(&reply, name));
+    let has_location = named.is_none() && text(&reply, "location").is_some();
+    let follows_202 = accepted && (step.is_status() || has_location);
+    let source = (
+        STEP,
+        StateSource::after(step, &progress, follows_202).text(),
+    );
     if step == Step::Begin {
         let operation = Value::from_pairs([source]);
         return Ok(with_member(reply.into_page(), OPERATION, Some(operation)));
@@ -250,7 +258,6 @@ pub(super) fn output(
         true => found_run(&reply),
     };
     let is_sought = run.is_some() || reply.body.get(RUNS).is_some();
-    let named = STATUS_HEADERS.iter().find_map(|name| text(&reply, name));
     let named = run.or(named);
     let done = match (progress, step) {
         (Progress::Succeeded, _) => step.is_status() || named.is_none(),
