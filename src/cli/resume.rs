@@ -5,9 +5,14 @@ use super::control::{print_dry_run, select_runs};
 use super::exit::{Exit, Failure};
 use super::follow::{View, follow_existing, say_awaited};
 use super::oneliner::exit_of_poll;
-use super::output::Screen;
+use super::output::{Screen, counted};
 use super::session::Session;
+use windlass_engine::report::{ListFilter, StatusFilter};
+use windlass_engine::{QUARANTINE_LABEL, RunStatus};
 use windlass_server::api::BulkVerb;
+
+/// Maximum number of parked runs that a message names.
+const MAX_NAMED: usize = 3;
 
 /// Runs the command. If the run has already ended, its result is printed again.
 pub async fn resume(global: &Global, screen: Screen, args: &ResumeArgs) -> Result<Exit, Failure> {
@@ -37,14 +42,7 @@ pub async fn resume(global: &Global, screen: Screen, args: &ResumeArgs) -> Resul
         }
         let runs = session.resume_all(args.paused).await?;
         if runs.is_empty() {
-            screen.say(match session.count_paused().await? {
-                0 => String::from("nothing to resume: every run has ended"),
-                paused => format!(
-                    "nothing to resume: the unfinished runs are paused ({paused}); `windlass \
-                     resume{} --paused` resumes them, too",
-                    view.target
-                ),
-            });
+            screen.say(why_none(session, &view.target).await?);
         }
         Ok(runs)
     };
@@ -53,4 +51,54 @@ pub async fn resume(global: &Global, screen: Screen, args: &ResumeArgs) -> Resul
         Some(run) => exit_of_poll(global, screen, run, exit).await,
         None => Ok(exit),
     }
+}
+
+/// Returns why no run was resumed. `target` has the flags that name the store.
+async fn why_none(session: &mut Session, target: &str) -> Result<String, Failure> {
+    let all = ListFilter {
+        limit: Some(0),
+        facets: true,
+        ..ListFilter::default()
+    };
+    let all = session.list(&all).await?;
+    let statuses = all.facets.unwrap_or_default().status;
+    let paused = statuses.get(RunStatus::Paused.as_str()).copied();
+    let parked = ListFilter {
+        status: vec![
+            StatusFilter::Is(RunStatus::Running),
+            StatusFilter::Is(RunStatus::Waiting),
+        ],
+        text: Some(format!("{QUARANTINE_LABEL}=")),
+        limit: Some(MAX_NAMED),
+        ..ListFilter::default()
+    };
+    let parked = session.list(&parked).await?;
+    let mut reasons = Vec::new();
+    if all.unfinished > 0 {
+        let runs = counted(all.unfinished as u64, "unfinished run");
+        reasons.push(match session.is_joined() {
+            true if session.is_remote() => format!("the server executes {runs}"),
+            true => format!("the process that owns the store executes {runs}"),
+            false => format!("{runs} can continue only after an event, such as a signal"),
+        });
+    }
+    if let Some(paused) = paused.filter(|paused| *paused > 0) {
+        let runs = counted(paused, "run");
+        reasons.push(format!(
+            "{runs} paused: `windlass resume{target} --paused` resumes paused runs, too"
+        ));
+    }
+    if parked.total > 0 {
+        let runs = counted(parked.total as u64, "run");
+        let mut named: Vec<&str> = parked.runs.iter().map(|row| &*row.summary.run).collect();
+        named.extend((parked.more > 0).then_some("…"));
+        let named = named.join(", ");
+        reasons.push(format!(
+            "{runs} parked ({named}): `windlass resume{target} RUN` resumes one of them"
+        ));
+    }
+    Ok(match reasons.is_empty() {
+        true => String::from("nothing to resume: every run has ended"),
+        false => format!("nothing to resume: {}", reasons.join("; ")),
+    })
 }

@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::Instant;
-use windlass_engine::report::{AwaitedRun, ListFilter, StatusFilter, StatusReport, list, status};
+use windlass_engine::report::{AwaitedRun, ListFilter, ListReport, StatusReport, list, status};
 use windlass_engine::{
     CONCURRENCY_LABEL, Engine, EngineError, ErrorCode, Follower, LoadOptions, Notice, Run,
     RunStatus, StoreKind, Workflow, now,
@@ -446,21 +446,15 @@ impl Session {
         }
     }
 
-    /// Returns the number of paused runs.
-    pub async fn count_paused(&mut self) -> Result<usize, Failure> {
-        let filter = ListFilter {
-            status: vec![StatusFilter::Is(RunStatus::Paused)],
-            limit: Some(0),
-            ..ListFilter::default()
-        };
-        let report = match self
-            .send_request(async |client| client.list(&filter).await)
+    /// Returns the runs that a filter selects.
+    pub async fn list(&mut self, filter: &ListFilter) -> Result<ListReport, Failure> {
+        match self
+            .send_request(async |client| client.list(filter).await)
             .await?
         {
-            OwnerReply::Answered(report) => report,
-            OwnerReply::Owned { engine } => list(engine.inspector(), &filter)?,
-        };
-        Ok(report.runs.len() + report.more)
+            OwnerReply::Answered(report) => Ok(report),
+            OwnerReply::Owned { engine } => Ok(list(engine.inspector(), filter)?),
+        }
     }
 
     /// Returns whether the run has ended.

@@ -149,11 +149,18 @@ async fn every_command_works_in_both_ways() {
         );
         json(&["signal", "gate", "go", "--payload", "[7]"]);
         assert_eq!(json(&["cancel", "sleep"])["status"], "Cancelled", "{way:?}");
-        // Without ids it resumes all runs that have not ended except the paused one, so none.
+        // Without ids it resumes all runs that have not ended except the paused one and those that the server
+        // executes, so none.
+        let open = client.ask(&["run", &gate, "--id", "open", "--detach"]);
+        assert!(open.status.success(), "{way:?} {open:?}");
         let left = client.ask(&["resume"]);
         assert!(left.status.success(), "{way:?} {left:?}");
         let stderr = String::from_utf8_lossy(&left.stderr).into_owned();
-        assert!(stderr.contains("paused (1)"), "{way:?} {stderr}");
+        assert!(
+            stderr.contains("executes 1 unfinished run; 1 run paused: `"),
+            "{way:?} {stderr}"
+        );
+        json(&["cancel", "open"]);
         assert_eq!(json(&["status", "gate"])["status"], "Paused", "{way:?}");
         assert_eq!(json(&["resume", "--paused"]), json!([7]), "{way:?}");
         assert_eq!(json(&["resume", "gate"]), json!([7]), "{way:?}");
@@ -175,16 +182,16 @@ async fn every_command_works_in_both_ways() {
             "1",
             "--dry-run",
         ]);
-        // The newer one of `bad` and `worse`, and the newest of the 26 that slept.
+        // The newer one of `bad` and `worse`, of `gate` and `open`, and the newest of the 26 that slept.
         assert_eq!(
             would["runs"].as_array().unwrap().len(),
-            26,
+            27,
             "{way:?} {would}"
         );
         let pruned = json(&["prune", "--keep", "0"]);
         assert_eq!(
             pruned["runs"].as_array().unwrap().len(),
-            30,
+            31,
             "{way:?} {pruned}"
         );
         assert_eq!(json(&["list"]), json!([]), "{way:?}");

@@ -424,6 +424,15 @@ fn the_command_line_reports_and_repairs() {
     assert!(dir.path().join("store.damaged-1/mark").exists());
     let list = windlass(dir.path(), &["list", "-o", "json"]);
     assert_eq!(list.status.code(), Some(0), "{list:?}");
+    let stderr = String::from_utf8_lossy(&list.stderr).into_owned();
+    assert!(!stderr.contains("no run moves"), "{stderr}");
+    // The runs are parked, and stay so: the message names some.
+    let none = windlass(dir.path(), &["resume"]);
+    let stderr = String::from_utf8_lossy(&none.stderr).into_owned();
+    let resume = format!("`windlass resume --state {} RUN`", dir.path().display());
+    for part in ["12 runs parked (run-", ", …)", &resume] {
+        assert!(stderr.contains(part), "no {part} in {stderr}");
+    }
     let dump = windlass(dir.path(), &["doctor"]);
     assert_eq!(dump.status.code(), Some(0), "{dump:?}");
 }

@@ -2058,7 +2058,7 @@ export interface components {
             runs: components["schemas"]["RunRow"][];
             /** @description Number of selected runs on all pages. */
             total: number;
-            /** @description Number of selected runs on all pages that are `Running` or `Waiting`. */
+            /** @description Number of selected runs on all pages that are `Running` or `Waiting`, and not parked. */
             unfinished: number;
         };
         /** @description How much an ended loop used of its limit `tokens` or `cost`. */

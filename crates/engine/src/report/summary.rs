@@ -201,7 +201,7 @@ pub struct ListReport {
     pub more: usize,
     /// Number of selected runs on all pages.
     pub total: usize,
-    /// Number of selected runs on all pages that are `Running` or `Waiting`.
+    /// Number of selected runs on all pages that are `Running` or `Waiting`, and not parked.
     pub unfinished: usize,
     /// Value for `after` of the next page. Null on the last page.
     pub next: Option<String>,
@@ -301,7 +301,7 @@ fn choose(
             continue;
         }
         report.total += 1;
-        report.unfinished += usize::from(entry.status.is_progressing());
+        report.unfinished += usize::from(entry.status.is_progressing() && !entry.is_parked());
         let before = |(at, run): &PageCursor| (entry.started_at, &*entry.id) >= (*at, run.as_str());
         if behind.is_some_and(before) {
             continue;
