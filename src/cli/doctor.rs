@@ -3,6 +3,7 @@
 use super::access::{is_owned, remote};
 use super::args::{DoctorArgs, Global, STATE};
 use super::exit::{Exit, Failure};
+use super::follow::target_flag;
 use super::output::{self, Screen, counted};
 use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::statvfs::statvfs;
@@ -71,7 +72,7 @@ pub async fn run(global: &Global, screen: Screen, args: &DoctorArgs) -> Result<E
             checks,
             ..Report::default()
         };
-        return print_report(&report, screen, args);
+        return print_report(global, &report, screen, args);
     }
     let state = &global.state;
     // The first run creates the default directory.
@@ -125,7 +126,7 @@ pub async fn run(global: &Global, screen: Screen, args: &DoctorArgs) -> Result<E
         report.checks.push(check);
     }
     check_machine(state, &mut report.checks);
-    print_report(&report, screen, args)
+    print_report(global, &report, screen, args)
 }
 
 /// Checks whether a server (`--server`) accepts work, and whether it accepts requests from this client.
@@ -143,9 +144,16 @@ async fn of_server(remote: &Client) -> Result<Check, Failure> {
     Ok(Check::new("server", Health::Good, found))
 }
 
-fn print_report(report: &Report, screen: Screen, args: &DoctorArgs) -> Result<Exit, Failure> {
+fn print_report(
+    global: &Global,
+    report: &Report,
+    screen: Screen,
+    args: &DoctorArgs,
+) -> Result<Exit, Failure> {
     let worst = report.checks.iter().map(|check| check.health).max();
-    output::show(args.output.output, report, || text(report, screen))?;
+    output::show(args.output.output, report, || {
+        text(report, &target_flag(global), screen)
+    })?;
     // A repair that lost data counts as failed even if all runs were recovered, because their last reports or steps
     // may be missing.
     let whole = report.repair.as_ref().is_none_or(|repair| {
@@ -282,7 +290,7 @@ fn interpreter(name: &'static str, use_: &str) -> Check {
     }
 }
 
-fn text(report: &Report, screen: Screen) -> TerminalText {
+fn text(report: &Report, target: &str, screen: Screen) -> TerminalText {
     let (mut text, mut lines) = (TerminalText::default(), Vec::new());
     for check in &report.checks {
         let (code, word) = match check.health {
@@ -310,9 +318,9 @@ fn text(report: &Report, screen: Screen) -> TerminalText {
             lines.push(format!("lost      run {run}"));
         }
         if repair.stand_still && !repair.retained.is_empty() {
-            lines.push(String::from(
+            lines.push(format!(
                 "hint      runs may be older than they were, so none continues automatically: \
-                 `windlass resume RUN` repeats the lost steps",
+                 `windlass resume{target} RUN` repeats the lost steps"
             ));
         }
     }

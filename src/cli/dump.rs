@@ -3,6 +3,7 @@
 use super::access::{inspect, is_owned};
 use super::args::{DumpArgs, Global};
 use super::exit::{Exit, Failure};
+use super::follow::target_flag;
 use super::format;
 use super::output::{self, Format, Screen};
 use std::fmt::Write as _;
@@ -58,9 +59,11 @@ pub async fn run(global: &Global, screen: Screen, args: &DumpArgs) -> Result<Exi
     }
     if damaged {
         let message = "the store does not open; this is what can be read of it";
-        let hint = "`windlass doctor --repair` builds a new store from the readable data and renames this \
-             one";
-        screen.fail(message, Some(hint));
+        let hint = format!(
+            "`windlass doctor --repair{}` builds a new store from the readable data and renames this one",
+            target_flag(global)
+        );
+        screen.fail(message, Some(&hint));
     }
     for lost in &report.unreadable {
         let run = lost

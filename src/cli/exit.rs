@@ -6,7 +6,9 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use windlass_engine::report::OutcomeReport;
-use windlass_engine::{EngineError, ErrorCode, LoadError, ScheduleError, Status, StoreError};
+use windlass_engine::{
+    EngineError, ErrorCode, LoadError, ScheduleError, Status, StoreError, is_full,
+};
 use windlass_server::ServeError;
 use windlass_server::client::ClientError;
 
@@ -141,7 +143,9 @@ impl Failure {
         }
     }
 
-    pub fn hint(&self) -> Option<String> {
+    /// Returns a hint for the user. `target` has the flags that name the store, for commands that the hint suggests.
+    /// `executes` is true if the failed command executes runs, which another command can continue.
+    pub fn hint(&self, target: &str, executes: bool) -> Option<String> {
         let of_store = match self {
             Self::Client(ClientError::Unreachable(why)) => Some(unreachable(why).to_owned()),
             Self::Client(ClientError::Socket(_)) => Some(OTHER_USER.to_owned()),
@@ -152,29 +156,32 @@ impl Failure {
                 "the run has succeeded: all rows are in {}",
                 rows.display()
             )),
-            Self::Engine(EngineError::Store(error)) => advice(error).map(str::to_owned),
+            Self::Engine(EngineError::Store(error)) => advice(error, target, executes),
             Self::Engine(EngineError::Schedule(ScheduleError::Store(error))) => {
-                advice(error).map(str::to_owned)
+                advice(error, target, executes)
             }
             _ => None,
         };
-        let of_code = || match self.code()? {
-            ErrorCode::UnknownRun => Some("`windlass list` shows the runs of a store"),
-            ErrorCode::RunExists => Some(
-                "choose another --id; `windlass resume` resumes an unfinished run, and `windlass \
-                 retry` retries one that failed",
-            ),
-            ErrorCode::StoreExists => Some(
-                "choose another directory; `restore --replace` replaces the store and renames the \
-                 old one",
-            ),
-            ErrorCode::SameKey => {
-                Some("if no process executes that run, `windlass resume` with its id continues it")
-            }
-            ErrorCode::NoStore => Some("`windlass run` makes one; --state says where it is"),
-            _ => None,
+        let of_code = || {
+            Some(match self.code()? {
+                ErrorCode::UnknownRun => format!("`windlass list{target}` shows the runs"),
+                ErrorCode::RunExists => format!(
+                    "choose another --id; `windlass resume{target}` resumes an unfinished run, and `windlass \
+                     retry{target}` retries one that failed"
+                ),
+                ErrorCode::StoreExists => String::from(
+                    "choose another directory; `restore --replace` replaces the store and renames the old one",
+                ),
+                ErrorCode::SameKey => format!(
+                    "if no process executes that run, `windlass resume{target}` with its id continues it"
+                ),
+                ErrorCode::NoStore => {
+                    String::from("`windlass run` makes one; --state says where it is")
+                }
+                _ => return None,
+            })
         };
-        of_store.or_else(|| of_code().map(str::to_owned))
+        of_store.or_else(of_code)
     }
 }
 
@@ -197,47 +204,62 @@ fn unreachable(why: &str) -> &'static str {
 const OTHER_USER: &str = "--state must name a directory that this user can create and write; a store \
                           belongs to the user who created it";
 
-fn advice(error: &StoreError) -> Option<&'static str> {
-    Some(match error {
+fn advice(error: &StoreError, target: &str, executes: bool) -> Option<String> {
+    let hint = match error {
         StoreError::Locked { .. } => {
             "the process that owns it does not answer on control.sock; wait for it to end, or \
              choose another directory with --state"
         }
         StoreError::Foreign { .. } => "choose another directory with --state",
         StoreError::OtherKind { .. } => {
-            "remove --store and WINDLASS_STORE; `windlass migrate --to` migrates the store to \
-             another database"
+            return Some(format!(
+                "remove --store and WINDLASS_STORE; `windlass migrate{target} --to …` migrates the store to \
+                 another database"
+            ));
         }
         StoreError::Unreadable => {
-            "`windlass restore --replace` restores a backup; without one, move the directory of \
-             --state away, and the next run makes a new store"
+            return Some(format!(
+                "`windlass restore --replace{target}` restores a backup; without one, move the directory \
+                 of --state away, and the next run makes a new store"
+            ));
         }
         StoreError::Corrupt { .. } => {
-            "`windlass dump` shows what is still readable; `windlass doctor --repair` builds a new \
-             store from that and renames this one. To copy a store in use, use only `windlass \
-             backup`"
+            return Some(format!(
+                "`windlass dump{target}` shows what is still readable; `windlass doctor --repair{target}` \
+                 builds a new store from that and renames this one. To copy a store in use, use only \
+                 `windlass backup`"
+            ));
         }
         StoreError::Gone { .. } => {
-            "nothing was acknowledged since: put the directory of --state back, then `windlass \
-             resume` continues from its content"
+            return Some(format!(
+                "nothing was acknowledged since: put the directory of --state back, then \
+                 `windlass resume{target}` continues from its content"
+            ));
         }
         StoreError::Unopened { .. } => OTHER_USER,
-        StoreError::Io(error) => of_disk(error),
-        StoreError::Failed { .. } => {
-            "all acknowledged steps are safe: `windlass resume` continues from there"
-        }
+        StoreError::Io(error) => return of_disk(error, target, executes),
+        StoreError::Failed { .. } => return of_acknowledged(target, executes),
         StoreError::UnknownRun(_) | StoreError::Conflict { .. } | StoreError::Rejected { .. } => {
             return None;
         }
+    };
+    Some(hint.to_owned())
+}
+
+/// Returns a hint to the steps that are stored, for a command that executes runs.
+fn of_acknowledged(target: &str, executes: bool) -> Option<String> {
+    executes.then(|| {
+        format!("all acknowledged steps are safe: `windlass resume{target}` continues from there")
     })
 }
 
 /// Returns a hint about an error of the disk.
-fn of_disk(error: &io::Error) -> &'static str {
+fn of_disk(error: &io::Error, target: &str, executes: bool) -> Option<String> {
     if error.kind() == io::ErrorKind::Unsupported {
-        return "nothing was changed; `windlass backup` makes a copy elsewhere";
+        let hint = "nothing was changed; `windlass backup` makes a copy elsewhere";
+        return Some(hint.to_owned());
     }
-    match error.raw_os_error().map(Errno::from_raw) {
+    let hint = match error.raw_os_error().map(Errno::from_raw) {
         Some(Errno::EROFS) => {
             "the directory is not writable: choose another directory with --state, or mount it \
              read-write"
@@ -254,9 +276,14 @@ fn of_disk(error: &io::Error) -> &'static str {
             "the disk fails (see `dmesg`): acknowledged steps are safe as far as they are \
              readable; copy the directory of --state to another disk and resume there"
         }
-        _ => {
-            "free disk space or choose another directory with --state; acknowledged steps are \
-             safe, and `windlass resume` continues from there"
+        _ if is_full(error) && executes => {
+            return Some(format!(
+                "free disk space or choose another directory with --state; acknowledged steps are safe, and \
+                 `windlass resume{target}` continues from there"
+            ));
         }
-    }
+        _ if is_full(error) => "free disk space; acknowledged steps are safe",
+        _ => return of_acknowledged(target, executes),
+    };
+    Some(hint.to_owned())
 }

@@ -57,6 +57,7 @@ use args::{Arguments, Command};
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use exit::{Exit, Failure};
+use follow::target_flag;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use output::{Colour, Screen};
 use std::future::Future;
@@ -86,7 +87,7 @@ pub fn main() -> ExitCode {
     match remote_engine::given(&arguments.global, &arguments.command) {
         Ok(engine) => arguments.global.engine = engine,
         Err(failure) => {
-            render(&failure, screen);
+            render(&failure, &arguments, screen);
             return failure.exit().into();
         }
     }
@@ -104,7 +105,7 @@ pub fn main() -> ExitCode {
     let code = match done {
         Ok(exit) => exit.into(),
         Err(failure) => {
-            render(&failure, screen);
+            render(&failure, &arguments, screen);
             failure.exit().into()
         }
     };
@@ -308,12 +309,16 @@ fn block_on<T>(
     done
 }
 
-fn render(failure: &Failure, screen: Screen) {
+fn render(failure: &Failure, arguments: &Arguments, screen: Screen) {
     match failure {
         Failure::Load(windlass_engine::LoadError::Refused {
             diagnostics,
             bundle,
         }) => screen.say(diagnostics.render(bundle, screen.error_colour).trimmed()),
-        other => screen.fail(&other.to_string(), other.hint().as_deref()),
+        other => {
+            let target = target_flag(&arguments.global);
+            let hint = other.hint(&target, arguments.command.executes_runs());
+            screen.fail(&other.to_string(), hint.as_deref());
+        }
     }
 }

@@ -240,6 +240,27 @@ impl Command {
         matches!(self, Self::Serve(_) | Self::Worker(_))
     }
 
+    /// Returns whether the command executes runs, which another command can continue after a failure.
+    pub fn executes_runs(&self) -> bool {
+        #[cfg(feature = "mcp")]
+        if matches!(self, Self::Mcp(_)) {
+            return true;
+        }
+        matches!(
+            self,
+            Self::Run(_)
+                | Self::Poll(_)
+                | Self::Try(_)
+                | Self::Paginate(_)
+                | Self::Operation(_)
+                | Self::Events(_)
+                | Self::Serve(_)
+                | Self::Worker(_)
+                | Self::Resume(_)
+                | Self::Retry(_)
+        )
+    }
+
     /// Returns whether the command is about runs, which may be on Temporal.
     pub fn is_for_runs(&self) -> bool {
         !matches!(

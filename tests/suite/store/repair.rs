@@ -384,7 +384,11 @@ fn the_command_line_reports_and_repairs() {
         let refused = windlass(dir.path(), command);
         assert_eq!(refused.status.code(), Some(8), "{command:?}: {refused:?}");
         let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
-        assert!(stderr.contains("doctor --repair"), "{command:?}: {stderr}");
+        for hint in ["dump", "doctor --repair"] {
+            let hint = format!("`windlass {hint} --state {}`", dir.path().display());
+            let shown = command[0] != "dump" || hint.contains("doctor");
+            assert!(!shown || stderr.contains(&hint), "{command:?}: {stderr}");
+        }
     }
     // It does not open, but its content can be read; nothing in it changes.
     let before = content(&dir.path().join("store"));
