@@ -7,6 +7,7 @@ use super::args::{BackupArgs, Global, MigrateArgs, RestoreArgs};
 use super::audit::audited;
 use super::exit::{Exit, Failure};
 use super::output::{self, Format};
+use std::path::Path;
 use windlass_engine::{
     BackedUp, EngineError, ErrorCode, StoreError, migrate as migrated, restore as restored,
 };
@@ -22,12 +23,7 @@ pub async fn backup(global: &Global, args: &BackupArgs) -> Result<Exit, Failure>
             dir.display()
         )));
     }
-    if dir.exists() && !dir.is_dir() {
-        return Err(Failure::Usage(format!(
-            "{} is not a directory",
-            dir.display()
-        )));
-    }
+    check_directory(&dir)?;
     let copied = command(
         global,
         async |client| client.backup(&dir).await,
@@ -54,6 +50,7 @@ pub async fn restore(global: &Global, args: &RestoreArgs) -> Result<Exit, Failur
     if let Some(kind) = global.store {
         kind.check(&args.source).map_err(EngineError::from)?;
     }
+    check_directory(&global.state)?;
     if let (Ok(source), Ok(state)) = (args.source.canonicalize(), global.state.canonicalize())
         && source == state
     {
@@ -105,6 +102,17 @@ pub async fn migrate(global: &Global, args: &MigrateArgs) -> Result<Exit, Failur
             None => format!("the store in {dir} already uses {}", done.store),
         }
     })
+}
+
+/// Refuses a path that has a file in the place of a directory.
+fn check_directory(dir: &Path) -> Result<(), Failure> {
+    match dir.exists() && !dir.is_dir() {
+        true => Err(Failure::Usage(format!(
+            "{} is not a directory",
+            dir.display()
+        ))),
+        false => Ok(()),
+    }
 }
 
 fn check_no_server(global: &Global, what: &str) -> Result<(), Failure> {

@@ -40,13 +40,7 @@ impl Engine {
             StoreError::Io(error) if error.kind() == ErrorKind::AlreadyExists => {
                 EngineError::StoreExists(dir.to_owned())
             }
-            StoreError::Io(error) | StoreError::Unopened { error, .. } => {
-                EngineError::Destination {
-                    dir: dir.to_owned(),
-                    error,
-                }
-            }
-            error => error.into(),
+            error => of_destination(dir, error),
         })?;
         check_intact(copied)?.into_report(dir, None)
     }
@@ -62,7 +56,8 @@ pub fn restore(from: &Path, dir: &Path, replace: bool) -> Result<BackedUp, Engin
     if !replace {
         check_no_store(dir)?;
     }
-    let (found, old) = windlass_store::restore(&*open_for_inspection(from)?, dir)?;
+    let restored = windlass_store::restore(&*open_for_inspection(from)?, dir);
+    let (found, old) = restored.map_err(|error| of_destination(dir, error))?;
     check_intact(found)?.into_report(dir, old.as_deref())
 }
 
@@ -101,6 +96,17 @@ pub fn migrate(dir: &Path, to: StoreKind) -> Result<Migrated, EngineError> {
         records: converted.as_ref().map_or(0, |converted| converted.records),
         old: converted.map(|converted| converted.old.display().to_string()),
     })
+}
+
+/// Returns the error of a copy that was to be written to `dir`.
+fn of_destination(dir: &Path, error: StoreError) -> EngineError {
+    match error {
+        StoreError::Io(error) | StoreError::Unopened { error, .. } => EngineError::Destination {
+            dir: dir.to_owned(),
+            error,
+        },
+        error => error.into(),
+    }
 }
 
 fn check_no_store(dir: &Path) -> Result<(), EngineError> {

@@ -337,6 +337,20 @@ fn a_store_is_not_its_own_backup() {
     assert_eq!(unwritable.status.code(), Some(8), "{stderr}");
     assert!(stderr.contains("/proc/x cannot be written"), "{stderr}");
     assert!(!stderr.contains("--state"), "{stderr}");
+    let made = place.dir.path().join("copy");
+    let made = made.to_str().unwrap();
+    assert!(place.run(&["backup", made]).status.success());
+    // A failed restore has no run to resume.
+    for (state, code, what) in [
+        (&*file, 2, " is not a directory"),
+        ("/proc/x", 8, "/proc/x cannot be written"),
+    ] {
+        let restored = at(Path::new(state), &["restore", made]);
+        let stderr = String::from_utf8_lossy(&restored.stderr);
+        assert_eq!(restored.status.code(), Some(code), "{stderr}");
+        assert!(stderr.contains(what), "{stderr}");
+        assert!(!stderr.contains("hint"), "{stderr}");
+    }
     assert!(place.run(&["doctor"]).status.success());
     let missing = place.dir.path().join("missing");
     for command in ["doctor", "audit", "list"] {
