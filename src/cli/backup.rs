@@ -73,6 +73,10 @@ pub async fn restore(global: &Global, args: &RestoreArgs) -> Result<Exit, Failur
                 "a process owns the store in {path}: copy it with `windlass backup DEST --state {path}`, and restore the copy"
             )));
         }
+        // The store that is replaced may be damaged, so these errors are about the backup.
+        Err(EngineError::Store(StoreError::Corrupt { what })) => {
+            return Err(damaged(&args.source, what, true));
+        }
         restored => restored?,
     };
     print_result(args.output.output, &copied, "restored in")
@@ -102,6 +106,14 @@ pub async fn migrate(global: &Global, args: &MigrateArgs) -> Result<Exit, Failur
             None => format!("the store in {dir} already uses {}", done.store),
         }
     })
+}
+
+fn damaged(source: &Path, what: String, is_readable: bool) -> Failure {
+    Failure::DamagedBackup {
+        dir: source.display().to_string(),
+        what,
+        is_readable,
+    }
 }
 
 /// Refuses a path that has a file in the place of a directory.

@@ -1,6 +1,7 @@
 //! Exit codes, and the failures of commands.
 //! A failure has a type here, and becomes text only in `main`.
 
+use super::follow::quoted;
 use nix::errno::Errno;
 use std::io;
 use std::path::PathBuf;
@@ -93,6 +94,14 @@ pub enum Failure {
     /// Another process owns the store.
     #[error("{0}")]
     Taken(String),
+    /// The backup to restore is damaged. The store to replace may be intact.
+    #[error("the backup in {dir} is damaged: {what}")]
+    DamagedBackup {
+        dir: String,
+        what: String,
+        /// Whether a repair may recover a part of it.
+        is_readable: bool,
+    },
     #[error(transparent)]
     Serve(#[from] ServeError),
     /// A file that the command line names cannot be read.
@@ -137,7 +146,13 @@ impl Failure {
             ) => Exit::Usage,
             other => match other.code() {
                 Some(code) => Exit::of_code(code),
-                None if matches!(self, Self::Taken(_) | Self::Client(_)) => Exit::Store,
+                None if matches!(
+                    self,
+                    Self::Taken(_) | Self::DamagedBackup { .. } | Self::Client(_)
+                ) =>
+                {
+                    Exit::Store
+                }
                 None => Exit::Failed,
             },
         }
@@ -152,6 +167,16 @@ impl Failure {
             Self::Engine(EngineError::MissingInput(name, _)) => {
                 Some(format!("pass it with -i {name}=…"))
             }
+            Self::DamagedBackup {
+                dir,
+                is_readable: true,
+                ..
+            } => Some(format!(
+                "restore another backup; `windlass doctor --repair --state {}` builds a new store from what is \
+                 readable in this one",
+                quoted(dir)
+            )),
+            Self::DamagedBackup { .. } => Some(String::from("restore another backup")),
             Self::UnprintedRows { rows, .. } => Some(format!(
                 "the run has succeeded: all rows are in {}",
                 rows.display()

@@ -164,6 +164,12 @@ fn a_copy_is_restored_and_replaces_only_what_is_named() {
     let nowhere = place.dir.path().join("nowhere");
     let damaged = at(&nowhere, &["restore", dest.to_str().unwrap()]);
     assert_eq!(damaged.status.code(), Some(8), "{damaged:?}");
+    let stderr = String::from_utf8_lossy(&damaged.stderr).into_owned();
+    let repair = format!("`windlass doctor --repair --state {}`", dest.display());
+    let what = format!("the backup in {} is damaged", dest.display());
+    for part in [&what, &repair] {
+        assert!(stderr.contains(part), "no {part} in {stderr}");
+    }
     assert!(!nowhere.join("store").exists());
     let missing = at(&nowhere, &["restore", "/nowhere"]);
     let stderr = String::from_utf8_lossy(&missing.stderr).into_owned();
