@@ -60,8 +60,8 @@ pub struct StateEntry {
 pub enum StateCondition {
     /// Change any value.
     Always,
-    /// Change the value only if it has this version (0 if it was never written), or if the writing run itself wrote the
-    /// current version.
+    /// Change the value only if it has this version (0 if it was never written or was deleted), or if the writing run
+    /// itself wrote the current version.
     Version(u64),
     /// Change the value only if it is equal to this one.
     Value(Value),
@@ -120,7 +120,9 @@ impl StateWrite {
                     let writer = self.by.as_ref().map(|writer| &writer.run);
                     found.run.is_some() && found.run.as_ref() == writer
                 };
-                found.map_or(0, |found| found.version) == *version || found.is_some_and(own)
+                let (stored, deleted) =
+                    found.map_or((0, true), |found| (found.version, found.value.is_none()));
+                stored == *version || (*version == 0 && deleted) || found.is_some_and(own)
             }
         }
     }

@@ -63,7 +63,8 @@ pub struct StateSetArgs {
     /// Read the value, and that of `--expect`, as JSON
     #[arg(long)]
     pub json: bool,
-    /// Write only if this version is stored, as printed by `state list`; 0 if none ever was
+    /// Write only if this version is stored, as printed by `state list`; 0 if none ever was, or
+    /// the value was deleted
     #[arg(long, value_name = "VERSION")]
     pub if_version: Option<u64>,
     /// Write only if this value is stored

@@ -349,6 +349,12 @@ fn a_person_reads_and_writes_values() {
     assert_eq!(ran["fetched"], "from 2026-01-01 until 2026-02-01");
     let stored = succeeded(&place, &["state", "get", "sync", "since"]);
     assert_eq!(stored["version"], 4, "{stored}");
+    // The version 0 also means a deleted value.
+    text(&place, &["state", "delete", "sync", "since"]);
+    assert_eq!(
+        set(&["since", "2026-06-01", "--if-version", "0"])["version"],
+        6
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -97,9 +97,15 @@ fn values_are_compared(store: &dyn Store) {
     };
     assert_eq!(put(deleted), StateOutcome::Written(6));
     assert_eq!(value_of(store), (None, 6));
+    // For a writer, a deleted value is like one that was never written.
+    assert_eq!(put(write(10, version(0), None)), StateOutcome::Written(7));
+    assert!(matches!(
+        put(write(10, version(0), None)),
+        StateOutcome::Conflict(Some(_))
+    ));
     assert_eq!(
-        put(write(10, version(6), Some(("c", "set")))),
-        StateOutcome::Written(7)
+        put(write(10, version(7), Some(("c", "set")))),
+        StateOutcome::Written(8)
     );
     assert_eq!(store.state(None).unwrap().len(), 2);
 }
@@ -126,7 +132,7 @@ fn a_store_on_disk_compares_values_and_has_them_again() {
     let store = crate::support::alone(|| open_store(dir.path())).unwrap();
     assert_eq!(
         value_of(&*store),
-        (Some(Value::text("y")), 9),
+        (Some(Value::text("y")), 10),
         "{:?}",
         kind()
     );

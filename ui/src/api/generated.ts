@@ -2774,7 +2774,7 @@ export interface components {
             expect?: Json;
             /**
              * Format: int64
-             * @description Writes only if the stored value has this version; 0: only if it was never written. Not together with `expect`.
+             * @description Writes only if the stored value has this version (0: never written, or deleted). Not together with `expect`.
              */
             if_version?: number | null;
             /** @description The new value. */

@@ -130,7 +130,7 @@ pub struct StateList {
 pub struct StateValue {
     /// The new value.
     pub value: Value,
-    /// Writes only if the stored value has this version; 0: only if it was never written. Not together with `expect`.
+    /// Writes only if the stored value has this version (0: never written, or deleted). Not together with `expect`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub if_version: Option<u64>,
     /// Writes only if this value is stored. Not together with `if_version`.
