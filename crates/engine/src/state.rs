@@ -6,6 +6,7 @@ use super::launch::Launcher;
 use super::schedule::scheduled_time;
 use super::{Engine, EngineError, Inspector, SimulationSpec, Value, Workflow, now};
 use crate::report::StateReport;
+use crate::run_index::RunIndex;
 use crate::scheduler::Loaded;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
@@ -299,12 +300,19 @@ impl Engine {
                 format!("the workflow `{workflow}` declares no state `{name}`"),
                 did_you_mean(name, declared.iter().map(|name| &**name)),
             ),
+            // The workflow of a run that is not saved may read the value.
+            false if self.has_runs_of(workflow)? => return Ok(None),
             false => (
                 format!("no saved workflow has the name `{workflow}`"),
                 did_you_mean(workflow, workflows.iter().map(|name| &**name)),
             ),
         };
         Ok(Some(format!("{what}{}", hint_suffix(&hint))))
+    }
+
+    fn has_runs_of(&self, workflow: &Name) -> Result<bool, EngineError> {
+        let is = |index: &RunIndex| index.all().any(|run| **run.workflow() == **workflow);
+        self.inspector().run_index(is)
     }
 }
 

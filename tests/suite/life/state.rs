@@ -327,6 +327,13 @@ fn a_person_reads_and_writes_values() {
         2,
         &["`n` is integer, and `3` is text", "--json"],
     );
+    // A run has the workflow, although it is not saved.
+    let plain = place.file(
+        "plain.yaml",
+        "name: plain\nactions: { a: { type: compose, inputs: 1 } }\n",
+    );
+    assert!(place.run(&["run", &plain]).status.success());
+    assert_eq!(warning(&["plain", "n", "1"]), "");
     // It is stored now, so some run may read it.
     assert_eq!(warning(&["sync", "sinse", "2"]), "");
     let ran = succeeded(&place, &["run", &file]);
