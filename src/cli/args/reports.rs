@@ -52,7 +52,7 @@ pub struct StatusArgs {
 /// `windlass history`.
 #[derive(Debug, Args)]
 pub struct HistoryArgs {
-    /// Run id, or a unique prefix of it
+    /// Run id, or a unique prefix of an id that Windlass generated
     pub run: String,
     /// Only the loop with this path, e.g. `outer#2/inner`, or all loops with this name
     #[arg(long = "loop", value_name = "PATH")]
@@ -72,7 +72,7 @@ pub struct HistoryArgs {
 /// `windlass logs`.
 #[derive(Debug, Args)]
 pub struct LogsArgs {
-    /// Run id, or a unique prefix of it
+    /// Run id, or a unique prefix of an id that Windlass generated
     pub run: String,
     /// Only events after the one with this number
     #[arg(long, value_name = "NUMBER", default_value = "0")]
@@ -155,7 +155,7 @@ fn some(text: &str) -> Result<Amount, String> {
 /// `windlass export`.
 #[derive(Debug, Args)]
 pub struct ExportArgs {
-    /// Run id, or a unique prefix of it
+    /// Run id, or a unique prefix of an id that Windlass generated
     pub run: String,
     /// Output format
     #[arg(

@@ -86,7 +86,7 @@ pub struct ResumeArgs {
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("which").args(["run", "label", "status", "workflow", "stuck"]).required(true).multiple(true))]
 pub struct RetryArgs {
-    /// Run id, or a unique prefix of it
+    /// Run id, or a unique prefix of an id that Windlass generated
     pub run: Option<String>,
     #[command(flatten)]
     pub many: ManyArgs,
@@ -110,7 +110,7 @@ pub struct RetryArgs {
 /// `windlass signal`.
 #[derive(Debug, Args)]
 pub struct SignalArgs {
-    /// Run id, or a unique prefix of it
+    /// Run id, or a unique prefix of an id that Windlass generated
     pub run: String,
     /// Name of the signal; default: the one that the run waits for
     pub name: Option<String>,
@@ -171,7 +171,7 @@ impl ManyArgs {
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("which").args(["run", "label", "status", "workflow", "stuck"]).required(true).multiple(true))]
 pub struct RunArg {
-    /// Run id, or a unique prefix of it
+    /// Run id, or a unique prefix of an id that Windlass generated
     pub run: Option<String>,
     #[command(flatten)]
     pub many: ManyArgs,

@@ -28,6 +28,12 @@ fn refused(place: &Place, args: &[&str]) -> String {
 #[test]
 fn the_beginning_of_a_made_id_will_do() {
     let place = Place::new();
+    // An id that a user chose has no prefixes, and the help says so.
+    let help = place.run(&["history", "--help"]);
+    let help = String::from_utf8(help.stdout).unwrap();
+    let words: Vec<&str> = help.split_whitespace().collect();
+    let says = "unique prefix of an id that Windlass generated";
+    assert!(words.join(" ").contains(says), "{help}");
     let file = place.file("count.yaml", COUNT);
     for _ in 0..2 {
         assert!(place.run(&["run", &file]).status.success());
