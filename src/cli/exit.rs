@@ -257,7 +257,7 @@ fn advice(error: &StoreError, target: &str, executes: bool) -> Option<String> {
         }
         StoreError::Gone { .. } => {
             return Some(format!(
-                "nothing was acknowledged since: put the directory of --state back, then \
+                "nothing was acknowledged since: put the directory of --state back or restore a backup, then \
                  `windlass resume{target}` continues from its content"
             ));
         }

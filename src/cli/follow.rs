@@ -205,7 +205,13 @@ pub async fn follow(
         tokio::select! {
             next = items.recv() => match next {
                 Some((run, FeedItem::Lost)) => following.reattach(&run, session, &feed).await?,
-                Some((run, item)) => following.show_item(&run, item)?,
+                Some((run, item)) => {
+                    // If the store is gone, `resume` cannot continue the run, so its hint is another one.
+                    if matches!(item, FeedItem::Notice(Notice::Stuck { store: true, .. })) {
+                        session.check_present().await?;
+                    }
+                    following.show_item(&run, item)?;
+                }
                 None => break,
             },
             () = signals.next() => {

@@ -133,6 +133,9 @@ fn a_run_whose_store_went_away_ends() {
         assert_eq!(status.code(), Some(8), "{how}: {stderr}");
         assert!(after < 2 * NOTICED, "{how}: after {after:?}");
         assert!(stderr.contains("the store is gone"), "{how}: {stderr}");
+        let hint = "put the directory of --state back";
+        assert!(stderr.contains(hint), "{how}: {stderr}");
+        assert!(!stderr.contains("the run continues"), "{how}: {stderr}");
         assert!(
             !place.state().join("store").exists(),
             "{how}: another one was made"
