@@ -203,6 +203,9 @@ impl Failure {
                 ErrorCode::NoStore => {
                     String::from("`windlass run` makes one; --state says where it is")
                 }
+                ErrorCode::WorkflowChanged => {
+                    format!("`windlass workflow list{target}` shows the stored workflows")
+                }
                 _ => return None,
             })
         };

@@ -122,10 +122,7 @@ pub enum EngineError {
         version: String,
     },
     /// The workflow that was to be replaced is no longer the one of this name.
-    #[error(
-        "{}: nothing was stored. `windlass workflow show {name}` shows it",
-        of_current(name, current.as_deref())
-    )]
+    #[error("nothing was changed: {}", of_current(name, current.as_deref()))]
     WorkflowChanged {
         name: windlass_model::model::Name,
         /// The workflow that is stored now.
@@ -349,12 +346,9 @@ pub(super) fn and_more(separator: &str, more: usize) -> String {
 fn of_current(name: &str, current: Option<&CurrentWorkflow>) -> String {
     match current {
         Some(current) => {
-            format!(
-                "another workflow is stored as `{name}`, with the version {}",
-                current.version
-            )
+            format!("the workflow `{name}` has the version {}", current.version)
         }
-        None => format!("the workflow `{name}` no longer exists"),
+        None => format!("the workflow `{name}` does not exist"),
     }
 }
 

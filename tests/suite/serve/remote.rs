@@ -133,6 +133,18 @@ async fn every_command_asks_the_server() {
         "{}",
         text(&unknown)
     );
+    let list = format!("hint: `windlass list --server {}`", server.url);
+    assert!(text(&unknown).contains(&list), "{}", text(&unknown));
+    parsed(&ask(&["workflow", "put", "saved", &count, "-o", "json"]));
+    let exists = ask(&["workflow", "put", "saved", &count, "--new"]);
+    assert_eq!(exists.status.code(), Some(2), "{}", text(&exists));
+    let list = format!("hint: `windlass workflow list --server {}`", server.url);
+    for part in [
+        &*list,
+        "nothing was changed: the workflow `saved` has the version ",
+    ] {
+        assert!(text(&exists).contains(part), "{}", text(&exists));
+    }
     let stranger = remote(&server, "other", &["list"]);
     assert_eq!(stranger.status.code(), Some(2), "{}", text(&stranger));
     let url = server.url.clone();
