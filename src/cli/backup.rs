@@ -77,6 +77,9 @@ pub async fn restore(global: &Global, args: &RestoreArgs) -> Result<Exit, Failur
         Err(EngineError::Store(StoreError::Corrupt { what })) => {
             return Err(damaged(&args.source, what, true));
         }
+        Err(EngineError::Store(StoreError::Unreadable(what))) => {
+            return Err(damaged(&args.source, what.to_owned(), false));
+        }
         restored => restored?,
     };
     print_result(args.output.output, &copied, "restored in")

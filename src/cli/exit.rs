@@ -245,7 +245,7 @@ fn advice(error: &StoreError, target: &str, executes: bool) -> Option<String> {
                  another database"
             ));
         }
-        StoreError::Unreadable => {
+        StoreError::Unreadable(_) => {
             return Some(format!(
                 "`windlass restore --replace{target}` restores a backup; without one, move the directory \
                  of --state away, and the next run makes a new store"

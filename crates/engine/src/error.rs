@@ -303,7 +303,7 @@ fn of_store(error: &StoreError) -> ErrorCode {
         | StoreError::OtherKind { .. }
         | StoreError::Unopened { .. }
         | StoreError::Corrupt { .. }
-        | StoreError::Unreadable
+        | StoreError::Unreadable(_)
         | StoreError::Gone { .. }
         | StoreError::Io(_)
         | StoreError::Conflict { .. }

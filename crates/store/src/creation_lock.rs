@@ -170,13 +170,13 @@ pub(super) fn lock(dir: &Path, path: &Path, how: FlockArg) -> Result<Flock<File>
     let kind = StoreKind::at(path);
     let name = kind.lock_file();
     let log = File::open(path.join(name)).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => corrupt(&match kind {
-            StoreKind::Sled => String::from(NO_LOG),
-            StoreKind::Fjall => format!(
+        io::ErrorKind::NotFound => match kind {
+            StoreKind::Sled => StoreError::Unreadable(NO_LOG),
+            StoreKind::Fjall => corrupt(&format!(
                 "its lock `store/{name}` is missing: an empty file, which `touch` makes while no \
                  process has the store"
-            ),
-        }),
+            )),
+        },
         _ => StoreError::Io(error),
     })?;
     lock_file(dir, log, how)

@@ -336,8 +336,8 @@ pub enum StoreError {
         what: String,
     },
     /// The store is damaged, and a repair would recover nothing.
-    #[error("the store is damaged: nothing of it can be read")]
-    Unreadable,
+    #[error("the store is damaged: {0}")]
+    Unreadable(&'static str),
     /// The store's files are not at the path where they were opened, so no commit can be acknowledged.
     #[error("the store is gone: {path} was deleted, replaced or hidden by a mount")]
     Gone {

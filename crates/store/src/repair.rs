@@ -128,7 +128,7 @@ fn read<D: DiskKv>(path: &Path) -> Result<(Memory, IntegrityReport), StoreError>
         read.is_ok()
     });
     if rows.is_empty() {
-        return Err(StoreError::Unreadable);
+        return Err(StoreError::Unreadable("nothing of it can be read"));
     }
     let name = path.display().to_string();
     let rows = Rows::fresh(Memory::of(rows, 0), Retention::default(), &name);

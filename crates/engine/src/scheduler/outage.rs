@@ -66,7 +66,7 @@ impl Driver {
     pub(super) fn begin_outage(&mut self, error: &ScheduleError) {
         let is_corrupt = matches!(
             error,
-            ScheduleError::Store(reason) if matches!(**reason, StoreError::Corrupt { .. })
+            ScheduleError::Store(reason) if matches!(**reason, StoreError::Corrupt { .. } | StoreError::Unreadable(_))
         );
         if (error.is_of_store() || is_corrupt) && !self.commands_only && self.outage.is_none() {
             self.outage = Some(Outage {

@@ -41,7 +41,7 @@ pub(super) fn check_end(path: &Path) -> Result<(), StoreError> {
 /// store is missing or unfinished.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] if the mark or the log is missing, or if the mark is damaged.
+/// [`StoreError::Unreadable`] if the log is missing, [`StoreError::Corrupt`] if the mark is missing or damaged.
 fn of_finished(path: &Path) -> Result<Option<u64>, StoreError> {
     // Checked first, because another process may finish the store meanwhile. A store without the file `making` is
     // finished, and remains finished.
@@ -51,7 +51,7 @@ fn of_finished(path: &Path) -> Result<Option<u64>, StoreError> {
     let log = path.join("db").exists();
     match (log, path.join(MARK).exists()) {
         (false, false) => Ok(None),
-        (false, true) => Err(corrupt(NO_LOG)),
+        (false, true) => Err(StoreError::Unreadable(NO_LOG)),
         (true, _) => read_watermark(path).map(Some),
     }
 }

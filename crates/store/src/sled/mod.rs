@@ -72,7 +72,9 @@ impl SledStore {
         let name = dir.display().to_string();
         let path = dir.join(DIRECTORY);
         StoreKind::Sled.check(dir)?;
-        if let Err(error @ StoreError::Corrupt { .. }) = check_end(&path) {
+        if let Err(error @ (StoreError::Corrupt { .. } | StoreError::Unreadable(_))) =
+            check_end(&path)
+        {
             match lock(dir, &path, FlockArg::LockExclusiveNonblock) {
                 // The owner may have been writing at that moment. Opening sled reports that the store is locked.
                 Err(StoreError::Locked { .. }) => {}
