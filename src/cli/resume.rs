@@ -83,18 +83,18 @@ async fn why_none(session: &mut Session, target: &str) -> Result<String, Failure
         });
     }
     if let Some(paused) = paused.filter(|paused| *paused > 0) {
-        let runs = counted(paused, "run");
+        let runs = counted(paused, "paused run");
         reasons.push(format!(
-            "{runs} paused: `windlass resume{target} --paused` resumes paused runs, too"
+            "{runs}: `windlass resume{target} --paused` resumes paused runs, too"
         ));
     }
     if parked.total > 0 {
-        let runs = counted(parked.total as u64, "run");
+        let runs = counted(parked.total as u64, "parked run");
         let mut named: Vec<&str> = parked.runs.iter().map(|row| &*row.summary.run).collect();
         named.extend((parked.more > 0).then_some("…"));
         let named = named.join(", ");
         reasons.push(format!(
-            "{runs} parked ({named}): `windlass resume{target} RUN` resumes one of them"
+            "{runs} ({named}): `windlass resume{target} RUN` resumes one of them"
         ));
     }
     Ok(match reasons.is_empty() {

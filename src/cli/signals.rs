@@ -55,6 +55,7 @@ impl Signals {
             _ = self.terminate.recv() => {}
             _ = hangup => {}
         }
+        windlass_actions::note_stop_signal();
     }
 }
 

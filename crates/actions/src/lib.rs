@@ -67,6 +67,7 @@ pub use identity::{IDENTITIES, has_secret};
 pub use live::{Listener, OutputStream};
 pub use mask::MASK;
 pub use private_file::replace_private_file;
+pub use process::note_stop_signal;
 pub use registry::{Registry, required_feature};
 pub use script::{interpreter, lua_worker, syntax_mistakes};
 pub use secrets::{SecretSources, fits_pattern};

@@ -15,7 +15,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, Command};
@@ -232,7 +232,7 @@ impl Processes {
                 }
             }
         };
-        wait_after_stop_signal(status).await;
+        await_stop(status).await;
         Ok(ProcessOutput::new(status, &stdout, stderr))
     }
 
@@ -266,23 +266,43 @@ impl Running {
             }
         };
         let status = status.map_err(ProcessError::Broken)?;
-        wait_after_stop_signal(status).await;
+        await_stop(status).await;
         Ok(ProcessOutput::new(status, &[], stderr))
     }
 }
 
-/// Waits a moment if a signal killed the command that also stops Windlass.
+/// Whether this process has received a Unix signal that stops it.
+static IS_STOPPING: AtomicBool = AtomicBool::new(false);
+
+/// Notes that this process has received a Unix signal that stops it. From then on, a command that such a signal kills
+/// has no result.
+pub fn note_stop_signal() {
+    IS_STOPPING.store(true, Ordering::Relaxed);
+}
+
+/// Does not return if one signal killed the command and stops Windlass.
 ///
 /// A signal to the process group of Windlass (Ctrl-C, `timeout`, a service manager) also reaches a command that has
-/// just been started and is not yet in its own group. Then Windlass stops, which drops this future. So the command is
-/// executed again after the restart, and does not count as failed.
-async fn wait_after_stop_signal(status: ExitStatus) {
-    const STOP_TIME: Duration = Duration::from_secs(1);
-    let signal = status
-        .signal()
-        .and_then(|signal| Signal::try_from(signal).ok());
-    if let Some(Signal::SIGHUP | Signal::SIGINT | Signal::SIGTERM) = signal {
-        tokio::time::sleep(STOP_TIME).await;
+/// just been started and is not yet in its own group. Such a command has not failed: when Windlass stops, it drops this
+/// future, and executes the command again after the restart.
+async fn await_stop(status: ExitStatus) {
+    /// Windlass may handle the signal later than the command.
+    const PATIENCE: Duration = Duration::from_secs(1);
+    const INTERVAL: Duration = Duration::from_millis(10);
+    let signal = status.signal().map(Signal::try_from);
+    if !matches!(
+        signal,
+        Some(Ok(Signal::SIGHUP | Signal::SIGINT | Signal::SIGTERM))
+    ) {
+        return;
+    }
+    let stop = async {
+        while !IS_STOPPING.load(Ordering::Relaxed) {
+            tokio::time::sleep(INTERVAL).await;
+        }
+    };
+    if tokio::time::timeout(PATIENCE, stop).await.is_ok() {
+        std::future::pending().await
     }
 }
 

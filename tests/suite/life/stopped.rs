@@ -308,7 +308,7 @@ fn what_a_person_paused_stays_so() {
     let nothing = place.run(&["resume"]);
     assert!(nothing.status.success(), "{nothing:?}");
     let stderr = String::from_utf8(nothing.stderr).unwrap();
-    assert!(stderr.contains("paused (1)"), "{stderr}");
+    assert!(stderr.contains("1 paused run: "), "{stderr}");
     assert!(stderr.contains("--paused"), "{stderr}");
     assert_eq!(
         place.json(&["status", "kept", "-o", "json"])["status"],
