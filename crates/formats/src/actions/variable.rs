@@ -128,8 +128,13 @@ impl<F: Format> ActionReader<'_, F> {
     /// Reads `inputs: {variables: [{name, type, value}]}`.
     fn initialize(&mut self, act: &ActionFields<'_>, inputs: &Node) -> StepKind {
         let hint = VARIABLES;
+        let what = format!("`inputs` of `{}`", act.name);
+        let Some(mut inputs) = self.fields(inputs, &what, hint) else {
+            return StepKind::Nothing;
+        };
+        let list = inputs.get("variables").map(|entry| &entry.value);
+        inputs.finish(self);
         let mut assignments = Vec::new();
-        let list = inputs.get_any_case("variables");
         let items = match list.map(|node| (&node.kind, node)) {
             Some((Kind::Array(items), _)) => items.as_slice(),
             Some((_, node)) => {
