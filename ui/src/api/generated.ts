@@ -2679,8 +2679,8 @@ export interface components {
         /** @description A signal for a run. */
         Signal: {
             /**
-             * @description Id that the sender chooses, so that the signal can be sent again: of signals with the same id, the run receives
-             *     one. May be absent.
+             * @description Id that the sender chooses, so that the signal can be sent again: the run receives a repeated signal once.
+             *     Another signal with the id is refused (422, `key-reused`). May be absent.
              */
             id?: string | null;
             /** @description Name of the signal. */
