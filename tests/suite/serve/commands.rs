@@ -157,7 +157,7 @@ async fn every_command_works_in_both_ways() {
         assert!(left.status.success(), "{way:?} {left:?}");
         let stderr = String::from_utf8_lossy(&left.stderr).into_owned();
         assert!(
-            stderr.contains("executes 1 unfinished run; 1 run paused: `"),
+            stderr.contains("executes 1 unfinished run; 1 paused run: `"),
             "{way:?} {stderr}"
         );
         json(&["cancel", "open"]);

@@ -434,7 +434,7 @@ fn the_command_line_reports_and_repairs() {
     let none = windlass(dir.path(), &["resume"]);
     let stderr = String::from_utf8_lossy(&none.stderr).into_owned();
     let resume = format!("`windlass resume --state {} RUN`", dir.path().display());
-    for part in ["12 runs parked (run-", ", …)", &resume] {
+    for part in ["12 parked runs (run-", ", …)", &resume] {
         assert!(stderr.contains(part), "no {part} in {stderr}");
     }
     let dump = windlass(dir.path(), &["doctor"]);
