@@ -175,7 +175,7 @@ impl Total {
         let mut checks = Map::new();
         if matches!(self, Self::Expression(_)) {
             let check = fail_if(
-                "total_is_no_number",
+                "total_is_not_a_number",
                 &format!("{at}.total < 0"),
                 "`--total` is not a number of rows: it is an expression such as body.total",
             );

@@ -782,7 +782,7 @@ fn page_of_45(path: &str, name: &str, count: impl Fn(usize) -> Value) -> Answer 
 }
 
 #[test]
-fn a_failure_behind_what_only_looks_like_a_total_is_no_end() {
+fn a_failure_after_what_only_looks_like_a_total_fails_the_run() {
     let folder = Folder::new();
     let failures = [
         (503, json!(null)),
@@ -914,7 +914,7 @@ fn a_misspelt_list_of_a_numbered_page_is_named() {
 }
 
 #[test]
-fn a_number_that_only_looks_like_a_total_is_no_end() {
+fn a_number_that_only_looks_like_a_total_does_not_end_the_pages() {
     // The number of pages (jqGrid), the maximum number of rows of a page, and a total that was counted before a row was
     // added at the beginning.
     let added = vec![vec![6, 5], vec![5, 4], vec![3, 2], vec![1]];
