@@ -4,7 +4,7 @@ use super::{ActionReader, Format};
 use crate::environment;
 use crate::reader::name_of;
 use crate::synonyms::loop_variable;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use windlass_expression::{
     ACTION_MEMBERS, LOOP_MEMBERS, Reference, foreign_name_hint, of_callback,
 };
@@ -32,6 +32,41 @@ const ROOTS: [&str; 15] = words! {
 /// Maximum number of texts that are compared with all names of the file.
 const MAX_PLAIN_PATHS: usize = 1_000;
 
+/// The names of one kind that a file defines.
+#[derive(Default)]
+struct KnownNames {
+    all: Vec<Name>,
+    exact: HashSet<Name>,
+    /// The names by their lower case.
+    folded: HashMap<String, Name>,
+}
+
+impl FromIterator<Name> for KnownNames {
+    fn from_iter<I: IntoIterator<Item = Name>>(names: I) -> Self {
+        let mut known = Self::default();
+        for name in names {
+            let folded = known.folded.entry(name.to_ascii_lowercase());
+            folded.or_insert_with(|| name.clone());
+            known.exact.insert(name.clone());
+            known.all.push(name);
+        }
+        known
+    }
+}
+
+impl KnownNames {
+    /// Returns true if a name is known, ignoring case.
+    fn has(&self, name: &str) -> bool {
+        self.folded.contains_key(&name.to_ascii_lowercase())
+    }
+
+    /// Returns the known name that differs from `name` only by case. Returns `None` if `name` itself is known.
+    fn in_other_case(&self, name: &str) -> Option<&Name> {
+        let found = self.folded.get(&name.to_ascii_lowercase())?;
+        (!self.exact.contains(name)).then_some(found)
+    }
+}
+
 /// Returns the hint for a name with a dash: in Jinja, `actions.my-act` is a subtraction.
 fn with_dash(root: &str, name: &str) -> String {
     format!("write a name with a dash as {root}['{name}']")
@@ -45,22 +80,18 @@ impl<F: Format> ActionReader<'_, F> {
     pub(super) fn check_names(&mut self, workflow: &Workflow, node: &Node) -> Vec<EnvironmentRead> {
         let mentions = std::mem::take(&mut self.mentions);
         let actions = self.names.values().map(|(name, _)| name.clone());
-        let actions: Vec<Name> = actions.filter(|name| **name != *TURN_SIGNAL).collect();
-        let inputs: Vec<Name> = workflow
-            .inputs
-            .iter()
-            .map(|input| input.name.clone())
-            .collect();
+        let actions: KnownNames = actions.filter(|name| **name != *TURN_SIGNAL).collect();
+        let inputs = workflow.inputs.iter().map(|input| input.name.clone());
+        let inputs: KnownNames = inputs.collect();
         // Parameters with `$` are in every definition, so they are not suggested as a correct spelling.
-        let parameters: Vec<Name> = workflow
-            .parameters
-            .iter()
-            .map(|(name, _)| name.clone())
-            .filter(|name| !name.starts_with('$'))
-            .collect();
-        let loops = self.loops.clone();
-        let variables = self.variables(workflow);
-        self.variable_names = variables.iter().map(|name| name.to_lowercase()).collect();
+        let parameters = workflow.parameters.iter().map(|(name, _)| name.clone());
+        let parameters: KnownNames = parameters.filter(|name| !name.starts_with('$')).collect();
+        let loops: KnownNames = self.loops.iter().cloned().collect();
+        let foreaches: KnownNames = self.foreaches.iter().cloned().collect();
+        let signals: KnownNames = self.signals.keys().cloned().collect();
+        let variables: KnownNames = self.variables(workflow).into_iter().collect();
+        let lower = |name: &Name| name.to_lowercase();
+        self.variable_names = variables.all.iter().map(lower).collect();
         let reads = environment::reads(self, &mentions, node);
         if let Some(read) = reads.first()
             && self.has_variable("env")
@@ -78,7 +109,7 @@ impl<F: Format> ActionReader<'_, F> {
                 Some("actions") => &actions,
                 _ => continue,
             };
-            if names.next().is_some_and(|name| has(known, name)) {
+            if names.next().is_some_and(|name| known.has(name)) {
                 let what = "this is plain text, and not the value";
                 let hint = format!("for the value, write \"{{{{ {path} }}}}\"");
                 self.warning("plain-text", span, what, hint);
@@ -95,11 +126,11 @@ impl<F: Format> ActionReader<'_, F> {
                 Reference::Input(_) => &inputs,
                 Reference::Variable(_) | Reference::State(_) => &variables,
                 Reference::Loop(_) => &loops,
-                _ => &Vec::new(),
+                _ => &KnownNames::default(),
             };
             if mention.is_jinja
                 && let Some(name) = name_of(&mention.reference)
-                && let Some(known) = in_other_case(known, name)
+                && let Some(known) = known.in_other_case(name)
             {
                 let what = format!("`{name}` is not a known name: names in Jinja have a case");
                 let hint = format!("did you mean `{known}`?");
@@ -114,40 +145,38 @@ impl<F: Format> ActionReader<'_, F> {
                     if of_callback(name).is_some_and(|name| !name.is_empty()) =>
                 {
                     let name = of_callback(name).unwrap_or_default();
-                    let signals: Vec<Name> = self.signals.keys().cloned().collect();
                     // The names of signals are case-sensitive, so a name that differs by case is reported.
-                    if !signals.iter().any(|known| **known == *name) && has(&signals, name) {
+                    if signals.in_other_case(name).is_some() {
                         let what = format!("unknown signal `{name}`");
                         self.error_with("unknown-signal", span, what, || {
                             format!(
                                 "the names of signals have a case; known are: {}",
-                                some_of(&signals)
+                                some_of(&signals.all)
                             )
                         });
                     }
                     self.check_exists("unknown-signal", "signal", name, span, &signals);
                 }
-                Reference::Items(name) if has(&loops, name) && !has(&self.foreaches, name) => {
+                Reference::Items(name) if loops.has(name) && !foreaches.has(name) => {
                     let what = format!("`{name}` is not a foreach, so it has no items");
                     let hint = format!("iterationIndexes('{name}') counts its iterations");
                     self.error("not-a-foreach", span, what, hint);
                 }
                 Reference::Loop(name) | Reference::Items(name) => {
                     self.check_exists("unknown-loop", "loop", name, span, &loops);
-                    if F::CONVENTIONS.refuses_early_reads && !mention.is_inside && has(&loops, name)
-                    {
+                    if F::CONVENTIONS.refuses_early_reads && !mention.is_inside && loops.has(name) {
                         let what = format!("this is not inside of the loop `{name}`");
                         let hint =
                             format!("after it, outputs('{name}') has what its iterations gave");
                         self.error("outside-loop", span, what, &hint);
                     }
                 }
-                Reference::Input(name) if !inputs.is_empty() => {
+                Reference::Input(name) if !inputs.all.is_empty() => {
                     self.check_exists("unknown-input", "input", name, span, &inputs);
                 }
                 Reference::Parameter(name) if F::is_deployed_parameter(name) => {}
                 Reference::Parameter(name) => {
-                    if !has(&parameters, name) {
+                    if !parameters.has(name) {
                         F::handle_unknown_parameter(self, name);
                     }
                     self.check_exists("unknown-parameter", "parameter", name, span, &parameters);
@@ -171,7 +200,7 @@ impl<F: Format> ActionReader<'_, F> {
                     if matches!(&**name, "item" | "loop")
                         && !mention.is_inside
                         && !is_optional
-                        && !has(&variables, name) =>
+                        && !variables.has(name) =>
                 {
                     match &**name {
                         "item" => self.outside_of_foreach(span),
@@ -280,11 +309,12 @@ impl<F: Format> ActionReader<'_, F> {
         what: &str,
         name: &str,
         span: Span,
-        known: &[Name],
+        known: &KnownNames,
     ) {
-        if has(known, name) {
+        if known.has(name) {
             return;
         }
+        let known = &known.all;
         let message = format!("unknown {what} `{name}`");
         self.error_with(code, span, message, || {
             let is_meant = |known: &&Name| {
@@ -309,17 +339,17 @@ impl<F: Format> ActionReader<'_, F> {
         &mut self,
         name: &str,
         span: Span,
-        [actions, inputs, variables]: [&Vec<Name>; 3],
+        [actions, inputs, variables]: [&KnownNames; 3],
         optional: bool,
     ) {
-        if ROOTS.contains(&name) || variables.iter().any(|known| &**known == name) {
+        if ROOTS.contains(&name) || variables.exact.contains(name) {
             return;
         }
         let message = format!("nothing here is called `{name}`");
-        let own = variables.iter().map(|name| &**name);
+        let own = variables.all.iter().map(|name| &**name);
         let dashed = format!("-{name}");
-        let dashed = |(root, known): (&str, &Vec<Name>)| {
-            let known = known.iter().find(|known| known.ends_with(&dashed))?;
+        let dashed = |(root, known): (&str, &KnownNames)| {
+            let known = known.all.iter().find(|known| known.ends_with(&dashed))?;
             Some(with_dash(root, known))
         };
         let roots = [
@@ -332,7 +362,11 @@ impl<F: Format> ActionReader<'_, F> {
             false => roots
                 .into_iter()
                 .find_map(dashed)
-                .or_else(|| has(actions, name).then(|| format!("did you mean `actions.{name}`?")))
+                .or_else(|| {
+                    actions
+                        .has(name)
+                        .then(|| format!("did you mean `actions.{name}`?"))
+                })
                 .or_else(|| foreign_name_hint(name).map(str::to_owned))
                 .or_else(|| did_you_mean(name, ROOTS.into_iter().chain(own))),
         };
@@ -344,13 +378,13 @@ impl<F: Format> ActionReader<'_, F> {
 
     /// Reports a variable that nothing can set.
     /// This is an error, unless the template checks first whether the variable exists (`optional`).
-    fn check_variable(&mut self, name: &str, span: Span, known: &[Name], optional: bool) {
-        if has(known, name) {
+    fn check_variable(&mut self, name: &str, span: Span, known: &KnownNames, optional: bool) {
+        if known.has(name) {
             return;
         }
         let near = match self.diagnostics.is_full() {
             true => None,
-            false => did_you_mean(name, known),
+            false => did_you_mean(name, &known.all),
         };
         if F::CONVENTIONS.declares_variables {
             let message = format!("no InitializeVariable makes the variable `{name}`");
@@ -376,17 +410,4 @@ fn some_of(names: &[Name]) -> String {
         shown.push("…");
     }
     shown.join(", ")
-}
-
-/// Returns the known name that differs from `name` only by case. Returns `None` if `name` itself is known.
-fn in_other_case<'k>(known: &'k [Name], name: &str) -> Option<&'k Name> {
-    if known.iter().any(|known| **known == *name) {
-        return None;
-    }
-    let mut known = known.iter();
-    known.find(|known| known.eq_ignore_ascii_case(name))
-}
-
-fn has(known: &[Name], name: &str) -> bool {
-    known.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
