@@ -247,7 +247,7 @@ fn advice(error: &StoreError, target: &str, executes: bool) -> Option<String> {
         }
         StoreError::Unreadable(_) => {
             return Some(format!(
-                "`windlass restore --replace{target}` restores a backup; without one, move the directory \
+                "`windlass restore BACKUP --replace{target}` restores a backup; without one, move the directory \
                  of --state away, and the next run makes a new store"
             ));
         }

@@ -66,7 +66,9 @@ impl<'s> Delivery<'s> {
         };
         match run.signal_ids().find(|(known, _)| **known == **id) {
             None => Self::First,
-            Some((_, digest)) if digest == signal.digest() => Self::Repeated,
+            Some((_, digest)) if digest.is_none_or(|digest| digest == signal.digest()) => {
+                Self::Repeated
+            }
             Some(_) => Self::IdReused(id),
         }
     }

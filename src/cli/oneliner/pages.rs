@@ -33,9 +33,9 @@ const ALL_SEEN: &str =
 
 /// The statuses with which a server may refuse a page after the last one. Any other status is a failure.
 /// For the first page, and while rows are missing, no status is accepted. If the server has reported a total, and all
-/// rows were read, more statuses are accepted.
+/// rows were read, more statuses are accepted, also 500: some servers fail at a page that they do not have.
 const NO_PAGE: &str = "{{ [] if variables.at.page_number == 0 or (variables.at.total or 0) > variables.at.seen \
-                       else [404, 410, 416] if variables.at.total is none else [400, 404, 410, 416, 422] }}";
+                       else [404, 410, 416] if variables.at.total is none else [400, 404, 410, 416, 422, 500] }}";
 
 /// Maximum number of retries of a request for a page. After that, the page has failed.
 const RETRIES: u64 = 10;

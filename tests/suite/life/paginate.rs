@@ -529,7 +529,7 @@ fn what_is_not_a_list_of_rows_is_refused_in_the_words_of_the_line() {
 fn an_error_behind_the_known_total_is_the_end() {
     let folder = Folder::new();
     // A server that refuses the page after the last one with an HTML page.
-    for (status, total, requests) in [(404, 6, 3), (416, 6, 3), (500, 5, 2)] {
+    for (status, total, requests) in [(404, 6, 3), (416, 6, 3), (500, 6, 3), (500, 5, 2)] {
         let (base, requested) = serve(move |path| match number(path, "page").unwrap_or(1) {
             page @ 1..=2 => {
                 let items = rows((page - 1) * 3..total.min(page * 3));

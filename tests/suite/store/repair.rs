@@ -610,7 +610,7 @@ fn a_store_without_readable_parts_is_not_repaired_again() {
         let stderr = String::from_utf8_lossy(&refused.stderr);
         assert_eq!(refused.status.code(), Some(8), "{command:?}: {stderr}");
         assert!(
-            stderr.contains("windlass restore --replace"),
+            stderr.contains("windlass restore BACKUP --replace"),
             "{command:?}: {stderr}"
         );
         assert!(!stderr.contains("doctor --repair"), "{command:?}: {stderr}");

@@ -102,7 +102,7 @@ const OWN: &[Function] = &[
     eager("take", 0, ANY, collections::take),
     eager("tenant", 0, ANY, |_| Ok(resources::tenant())).made_up(),
     eager("tenantResourceId", 0, ANY, |given| Ok(resources::resource_id(Scope::Tenant, given))),
-    lazy("toObject", 2, 3, |it, name, given| it.to_object(name, given)),
+    lazy("toObject", 2, 3, |it, name, given| it.make_object(name, given)),
     eager("true", 0, 0, |_| Ok(Value::Bool(true))),
     eager("tryGet", 2, ANY, collections::try_get),
     eager("tryIndexFromEnd", 2, 2, collections::try_index_from_end)

@@ -90,7 +90,7 @@ impl Deployment<'_, '_> {
         Ok(Value::array(self.sorted(name, lambda, items)?))
     }
 
-    pub(super) fn to_object(&mut self, name: &str, arguments: &[Expr]) -> Outcome<Value> {
+    pub(super) fn make_object(&mut self, name: &str, arguments: &[Expr]) -> Outcome<Value> {
         let (items, key, value) = match arguments {
             [items, key] => (items, key, None),
             [items, key, value] => (items, key, Some(value)),

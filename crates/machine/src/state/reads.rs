@@ -72,14 +72,17 @@ impl RunState {
             .unwrap_or(0)
     }
 
-    /// Returns the ids and digests of the last signals that the run received. Signals without an id are left out.
-    pub fn signal_ids(&self) -> impl Iterator<Item = (&str, &str)> {
+    /// Returns the ids and digests of the last signals that the run received. Signals without an id are left out. An
+    /// earlier version stored no digests.
+    pub fn signal_ids(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
         let ids = self.variables.get(SIGNAL_IDS_VARIABLE);
         let ids = ids.and_then(Value::as_array).into_iter().flatten();
-        ids.filter_map(|pair| match pair.as_array()?.as_slice() {
-            [id, digest] => Some((id.as_str()?, digest.as_str()?)),
-            _ => None,
-        })
+        ids.filter_map(
+            |stored| match stored.as_array().map(|pair| pair.as_slice()) {
+                Some([id, digest]) => Some((id.as_str()?, digest.as_str())),
+                _ => Some((stored.as_str()?, None)),
+            },
+        )
     }
 
     /// Returns the due time of the timer that fires first.

@@ -84,11 +84,14 @@ impl VariableHandler<'_, '_> {
     }
 
     pub fn store_signal_id(&mut self, id: &Name, digest: &str) -> MachineResult {
-        let known: Vec<(&str, &str)> = self.read().run.signal_ids().collect();
+        let known: Vec<(&str, Option<&str>)> = self.read().run.signal_ids().collect();
         let surplus = (known.len() + 1).saturating_sub(MAX_SIGNAL_IDS);
         let newest = known.into_iter().skip(surplus);
-        let ids = newest.chain([(&**id, digest)]);
-        let ids = ids.map(|(id, digest)| Value::array([id, digest].map(Value::text).to_vec()));
+        let ids = newest.chain([(&**id, Some(digest))]);
+        let ids = ids.map(|(id, digest)| match digest {
+            Some(digest) => Value::array([id, digest].map(Value::text).to_vec()),
+            None => Value::text(id),
+        });
         let ids = Value::array(ids.collect());
         self.set_own(SIGNAL_IDS_VARIABLE, ids)
     }
