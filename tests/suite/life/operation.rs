@@ -445,11 +445,12 @@ async fn an_answer_without_an_address_says_what_to_give() {
         .left(1, &["has no address for its status: set --status-url"]);
 }
 
+/// The status, the headers and the body of an answer.
+type ScriptedAnswer = (u16, Vec<(&'static str, &'static str)>, &'static str);
+
 /// Starts a server that answers a POST with the first answer, and each GET with the next one. Further requests get the
 /// last answer. Returns its address and the number of requests.
-async fn scripted(
-    answers: Vec<(u16, Vec<(&'static str, &'static str)>, &'static str)>,
-) -> (String, Arc<Mutex<usize>>) {
+async fn scripted(answers: Vec<ScriptedAnswer>) -> (String, Arc<Mutex<usize>>) {
     let requests = Arc::<Mutex<usize>>::default();
     let counted = Arc::clone(&requests);
     let router = Router::new().fallback(async move || {
@@ -570,10 +571,8 @@ async fn the_timeout_includes_the_start_and_the_request_for_the_result() {
     ] {
         let start = format!("{url}/{start}");
         let line = ["operation", &start, "--timeout", "1s", "--every", "0.01s"];
-        let began = std::time::Instant::now();
         let message = format!("`operation` was not done within its timeout of 1s{answer}");
         folder.run(&line).left(5, &[&message]);
-        assert!(began.elapsed().as_secs() < 20, "{start}");
     }
 }
 
