@@ -151,7 +151,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         Ok(tried.next().map(|(fault, _)| fault))
     }
 
-    /// Returns the outermost loop of a cursor that is not outside of the frame at `depth`.
+    /// Returns the outermost loop among the frames of a cursor from `depth` on.
     pub fn outermost_loop(
         self,
         cursor: CursorId,

@@ -31,6 +31,14 @@ pub(super) const LAST_STATUS: &str = "last_status";
 const ALL_SEEN: &str =
     "(variables.at.total == variables.at.seen and variables.at.here < variables.at.page_rows)";
 
+/// The condition that holds after a page that repeated the last one: its rows were not written, and it was not counted.
+/// Some servers answer with their last page if a number is too large. All reported rows were read before it, and it is
+/// not the first page, which a server that ignores the number repeats.
+const IS_REPEATED: &str = "loop.index >= variables.at.page_number";
+
+/// The variable with the rows of the last page, if all reported rows have been read. Otherwise it is none.
+const LAST: &str = "last";
+
 /// The statuses with which a server may refuse a page after the last one. Any other status is a failure.
 /// For the first page, and while rows are missing, no status is accepted. If the server has reported a total, and all
 /// rows were read, more statuses are accepted, also 500: some servers fail at a page that they do not have.
@@ -143,6 +151,12 @@ pub(super) fn pages(args: &PaginateArgs, to: &str, times: u64) -> Result<Value, 
             ("here", rows.clone()),
             ("page_rows", format!("variables.at.page_rows or ({rows})")),
             (
+                "first_row",
+                format!(
+                    "variables.at.first_row if variables.at.page_number else (({all} or []) | first | default(none))"
+                ),
+            ),
+            (
                 "empty",
                 format!("0 if ({rows}) else variables.at.empty + 1"),
             ),
@@ -186,9 +200,25 @@ pub(super) fn pages(args: &PaginateArgs, to: &str, times: u64) -> Result<Value, 
         limit.insert("unchanged_of".to_owned(), format!("{{{{ {all} }}}}").into());
     }
     let mut without_next = String::from(if is_opaque { OPAQUE_END } else { END });
+    let mut steps = json!({
+        "keep": { "type": "appendFile", "inputs": append_inputs(args, to, &items)? },
+        "go_on": { "type": "setVariable", "inputs": { "name": "at", "value": go_on } },
+    });
     if is_numbered && matches!(total, Total::Usual) {
-        without_next = format!("{without_next} or {ALL_SEEN}");
+        without_next = format!("{without_next} or {ALL_SEEN} or {IS_REPEATED}");
+        variables.insert(LAST.to_owned(), json!(null));
+        let last = format!("{{{{ {all} if variables.at.total == variables.at.seen else none }}}}");
+        let set = json!({ "type": "setVariable", "inputs": { "name": LAST, "value": last } });
+        if let Some(steps) = steps.as_object_mut() {
+            steps.insert("remember".to_owned(), set);
+        }
+        let is_new = format!(
+            "variables.{LAST} is none or {all} != variables.{LAST} or (({all} or []) | first) == variables.at.first_row"
+        );
+        steps = json!({ "new_page": { "type": "if", "condition": is_new, "actions": steps } });
     }
+    let mut body = Map::from_iter([("look".to_owned(), get.into())]);
+    body.extend(steps.as_object().cloned().unwrap_or_default());
     let mut pages = json!({
         "type": "doUntil",
         "condition": match end {
@@ -196,11 +226,7 @@ pub(super) fn pages(args: &PaginateArgs, to: &str, times: u64) -> Result<Value, 
             Some(end) => format!("({end}) or {without_next}"),
         },
         "limit": limit,
-        "actions": {
-            "look": get,
-            "keep": { "type": "appendFile", "inputs": append_inputs(args, to, &items)? },
-            "go_on": { "type": "setVariable", "inputs": { "name": "at", "value": go_on } },
-        },
+        "actions": body,
     });
     // A cursor that does not change may still lead to other pages. But a cursor that occurs again after other
     // cursors, with the same rows, is a cycle.

@@ -950,6 +950,24 @@ fn a_number_that_only_looks_like_a_total_does_not_end_the_pages() {
             assert_eq!(folder.read("rows"), expected, "{name} {next}");
         }
     }
+    // A server that repeats its last page, as it does for any number that is too large.
+    for next in ["page", "offset"] {
+        let folder = Folder::new();
+        let (base, requested) = serve(move |path| {
+            let page = number(path, "page").or(number(path, "offset").map(|at| at / 2 + 1));
+            let first = 2 * (page.unwrap_or(1).min(3) - 1);
+            (
+                200,
+                vec![],
+                json!({ "total": 6, "items": rows(first..first + 2) }),
+            )
+        });
+        let mut line = vec!["paginate", &base, "--next", next];
+        line.extend(ITEMS);
+        folder.run(&line).left(0, &[]);
+        assert_eq!(folder.read("rows"), lines(0..6), "{next}");
+        assert_eq!(requested.lock().unwrap().len(), 4, "{next}");
+    }
     // A server that ignores the number of the page.
     for total in [2, 4, 6] {
         let folder = Folder::new();
